@@ -3,18 +3,25 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workload};
 
+use crate::commands::lifetime::parse_seconds;
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
 use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
+use crate::number::parse_whole;
 use crate::recovery::Recovery;
 
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
 /// number.
 const USUAL_BLOOM_BITS: usize = 10;
+
+/// How long to wait before another attempt to open a database that is busy.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Tables that are asked whether they have filters.
 const TABLES_ASKED: usize = 16;
@@ -26,10 +33,10 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "NAME", default_value = "bytewise", help_heading = "Opening")]
     comparator: KeyOrderName,
     /// Bytes for cached blocks
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Opening")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Opening")]
     cache_size: Option<usize>,
     /// Files open at the same time
-    #[arg(long, value_name = "N", help_heading = "Opening")]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>, allow_negative_numbers = true, help_heading = "Opening")]
     max_open_files: Option<usize>,
     /// Fail where something may be lost that was synced, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
@@ -39,6 +46,15 @@ pub(crate) struct OpenArgs {
     /// writes. salvage: reads what can be read
     #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
     recovery: RecoveryName,
+    /// Wait for so long while another process has the database open, instead of failing at once
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        help_heading = "Opening"
+    )]
+    wait: Option<Duration>,
 }
 
 /// Options of the commands that write.
@@ -51,27 +67,27 @@ pub(crate) struct WriteArgs {
     preset: Option<PresetName>,
     /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has
     /// filters already]
-    #[arg(long, value_name = "N", help_heading = "Writing")]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>, allow_negative_numbers = true, help_heading = "Writing")]
     bloom_bits: Option<usize>,
     /// Bits per key of Terrace's own filters in new tables, which LevelDB passes over, 0 for none
     /// [default: 10]
-    #[arg(long, value_name = "N", help_heading = "Writing")]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>, allow_negative_numbers = true, help_heading = "Writing")]
     table_filter_bits: Option<usize>,
     /// How blocks of new tables are compressed
     #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
     compression: CompressionName,
     /// Bytes of a block before compression [default: 4K]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Writing")]
     block_size: Option<usize>,
     /// Bytes in memory before they are flushed [default: 4M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Writing")]
     write_buffer_size: Option<usize>,
     /// Bytes of a table before the next begins [default: 2M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Writing")]
     max_file_size: Option<usize>,
     /// Keep values of at least this size in value files instead of tables: LevelDB does not open
     /// such a database [default: values stay in tables]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_value_log, allow_hyphen_values = true, help_heading = "Writing")]
     value_log: Option<usize>,
 }
 
@@ -182,7 +198,21 @@ impl OpenArgs {
     }
 
     fn open_database(&self, path: &Path, options: Options) -> Result<Opened> {
-        open_database(path, options, self.recovery.into())
+        let open = || open_database(path, options.clone(), self.recovery.into());
+        self.while_busy(open)
+    }
+
+    /// Does `work` until no other process has the database open, or --wait is over.
+    pub(crate) fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let end = self.wait.and_then(|wait| Instant::now().checked_add(wait));
+        loop {
+            match work() {
+                Err(Failure::Busy(_)) if end.is_some_and(|end| Instant::now() < end) => {
+                    thread::sleep(BUSY_PAUSE);
+                }
+                result => return result,
+            }
+        }
     }
 
     /// `options` with what the command line says about opening.
@@ -201,6 +231,11 @@ impl OpenArgs {
 }
 
 impl WriteArgs {
+    /// The options of opening among them.
+    pub(crate) fn open_args(&self) -> &OpenArgs {
+        &self.open
+    }
+
     /// Options for changing a database at `path`.
     pub(crate) fn options(&self, path: &Path) -> Options {
         let mut options =
@@ -288,7 +323,8 @@ pub(crate) struct Opened {
 /// Opens a database, as every command does, and warns of what is left out of its logs.
 pub(crate) fn open_database(path: &Path, options: Options, mode: RecoveryMode) -> Result<Opened> {
     let recovery = Recovery::listen(path, mode);
-    let db = Db::open(path, options.listener(Some(recovery.clone())))?;
+    let db = Db::open(path, options.listener(Some(recovery.clone())))
+        .map_err(|error| Failure::of_engine(path, error))?;
     Ok(Opened { db, lacks_writes: recovery.report() })
 }
 
@@ -408,6 +444,14 @@ pub(crate) fn parse_size(written: &str) -> std::result::Result<usize, String> {
         .parse()
         .map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
     number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+}
+
+/// The least size of values in value files.
+pub(crate) fn parse_value_log(written: &str) -> std::result::Result<usize, String> {
+    match parse_size(written)? {
+        0 => Err("it must be at least 1; without the option values stay in tables".into()),
+        size => Ok(size),
+    }
 }
 
 #[cfg(test)]

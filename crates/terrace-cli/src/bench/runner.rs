@@ -146,7 +146,8 @@ impl<'a> Runner<'a> {
     pub(super) fn run(&mut self, benchmark: Benchmark) -> Result<Outcome> {
         if benchmark.is_fill() && !self.args.use_existing_db {
             self.close()?;
-            terrace::destroy(&self.path, &self.options())?;
+            terrace::destroy(&self.path, &self.options())
+                .map_err(|error| Failure::of_engine(&self.path, error))?;
         }
         self.db()?;
         self.measure(benchmark)

@@ -26,6 +26,7 @@ use crate::words;
 const PROGRESS_STRIDE: u64 = 1 << 10;
 
 #[derive(Args, Debug)]
+#[command(mut_arg("json", |json| json.help("The input is JSON, one object a line; so is what is printed")))]
 pub(crate) struct LoadArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
@@ -40,6 +41,7 @@ pub(crate) struct LoadArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("json", |json| json.help("The same as --format json")))]
 pub(crate) struct DumpArgs {
     /// The output; a file that exists is replaced when the dump is complete; standard output if
     /// missing or -
@@ -61,6 +63,7 @@ pub(crate) struct DumpArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("json", |json| json.help("Print JSON; the input is put and delete lines all the same")))]
 pub(crate) struct BatchArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
@@ -303,13 +306,20 @@ fn add_operation(
             batch.delete(stored_key);
             Ok(key.len() as u64)
         }
-        [b"put", ..] => Err(format!(
-            "put takes a key and a value, here are {} words after it",
-            fields.len() - 1
-        )),
-        [b"delete", ..] => {
-            Err(format!("delete takes a key, here are {} words after it", fields.len() - 1))
+        [b"put", rest @ ..] => {
+            Err(format!("put takes a key and a value, here {} after it", number_of_words(rest)))
         }
-        [other, ..] => Err(format!("must be put or delete, is {}", Notation::Text.encode(other))),
+        [b"delete", rest @ ..] => {
+            Err(format!("delete takes a key, here {} after it", number_of_words(rest)))
+        }
+        [other, ..] => {
+            Err(format!("must be put or delete, is {}", Notation::Text.in_message(other)))
+        }
     }
+}
+
+/// `is 1 word`, `are 3 words`
+fn number_of_words(words: &[&[u8]]) -> String {
+    let verb = if words.len() == 1 { "is" } else { "are" };
+    format!("{verb} {}", counted(words.len() as u64, "word", "words"))
 }

@@ -42,8 +42,11 @@ impl VerifyCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_database(&self.db)?;
         let progress = Progress::bytes("verifying", Some(0));
-        let report = terrace::verify_with(&self.db, &self.open.read_options(), &mut |step| {
-            progress.set_of(step.done, step.total);
+        let report = self.open.while_busy(|| {
+            terrace::verify_with(&self.db, &self.open.read_options(), &mut |step| {
+                progress.set_of(step.done, step.total);
+            })
+            .map_err(|error| Failure::of_engine(&self.db, error))
         });
         drop(progress);
         let mut report = report?;
@@ -108,7 +111,10 @@ impl RepairCommand {
         require_database(&self.db)?;
         let lost_logs = lost_logs(&self.db);
         let progress = Progress::spinner("repairing");
-        let report = terrace::repair(&self.db, &self.write.options(&self.db));
+        let report = self.write.open_args().while_busy(|| {
+            terrace::repair(&self.db, &self.write.options(&self.db))
+                .map_err(|error| Failure::of_engine(&self.db, error))
+        });
         drop(progress);
         let report = report?;
         if self.json {
@@ -168,6 +174,11 @@ fn is_lost_log(name: &str) -> bool {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("hex", |hex| hex.help("--from and --to are pairs of hexadecimal digits")),
+    mut_arg("base64", |base64| base64.help("--from and --to are base64")),
+    mut_arg("json", |json| json.help("Print JSON"))
+)]
 pub(crate) struct CompactArgs {
     /// Begin at this key
     #[arg(long, value_name = "KEY")]
@@ -251,6 +262,7 @@ pub(crate) struct CheckpointArgs {
 impl Run for CheckpointArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
+        self.check_place(session.path())?;
         let progress = Progress::spinner("copying");
         let report = db.checkpoint(&self.to);
         drop(progress);
@@ -281,6 +293,29 @@ impl Run for CheckpointArgs {
     }
 }
 
+impl CheckpointArgs {
+    /// Fails if the copy would be a file, or a part of the database.
+    fn check_place(&self, database: &Path) -> Result<()> {
+        let to = self.to.display();
+        if self.to.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+            return Err(Failure::other(format!(
+                "{to} is a file; a copy needs a directory that is absent or empty"
+            )));
+        }
+        let database = database.canonicalize().map_err(|e| Failure::io("open", database, &e))?;
+        // Of a directory that is to be made, those above it that are there.
+        let to = std::path::absolute(&self.to).map_err(|e| Failure::io("open", &self.to, &e))?;
+        let above = to.ancestors().find_map(|above| above.canonicalize().ok());
+        match above.is_some_and(|above| above.starts_with(&database)) {
+            true => Err(Failure::other(format!(
+                "{} is in the database's own directory; a copy needs one outside of it",
+                self.to.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct DestroyCommand {
     /// Directory of the database
@@ -299,7 +334,8 @@ impl DestroyCommand {
                 "this would remove the database {path}; add --yes to do it"
             )));
         }
-        terrace::destroy(&self.db, &terrace::Options::new())?;
+        terrace::destroy(&self.db, &terrace::Options::new())
+            .map_err(|error| Failure::of_engine(&self.db, error))?;
         let left = self
             .db
             .read_dir()

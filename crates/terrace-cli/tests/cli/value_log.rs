@@ -56,11 +56,13 @@ fn convert_refuses_what_it_cannot_do() {
     tool.run(&["convert", "db"]).fails(2, "--to");
     tool.run(&["convert", "db", "--to", "rocksdb"]).fails(2, "plain, extended");
     tool.run(&["convert", "db", "--to", "plain", "--value-log", "4K"]).fails(2, "--value-log");
-    tool.run(&["convert", "db", "--to", "extended", "--value-log", "0"]).fails(2, "value_log");
+    tool.run(&["convert", "db", "--to", "extended", "--value-log", "0"])
+        .fails(2, "for '--value-log <SIZE>': it must be at least 1");
     tool.run(&["convert", "nowhere", "--to", "plain"]).fails(2, "no database at nowhere");
     assert!(state_of(&tool.path("db")) == before, "a refused conversion changed the database");
     let _open = terrace::Db::open(tool.path("db"), terrace::Options::new()).expect("opens");
-    tool.run(&["convert", "db", "--to", "extended"]).fails(2, "another process holds it");
+    tool.run(&["convert", "db", "--to", "extended"])
+        .fails(2, "db is open in another process (busy: ");
     assert_eq!(tool.files("db", ".vlog").len(), 0);
 }
 
@@ -86,6 +88,9 @@ fn commands_show_value_files() {
 
     let file = |part: &str| tool.files("db", part)[0].to_string_lossy().into_owned();
     let text = tool.ok(&["inspect", &file(".vlog"), "--keys"]);
+    std::fs::copy(&tool.files("db", ".vlog")[0], tool.path("copied")).expect("copied");
+    let named = tool.ok(&["inspect", "copied", "--kind", "values", "--summary"]);
+    assert!(named.starts_with("value file of"), "{named}");
     for part in ["value file of", "batches    20,", "put\tkey38\t(10002 bytes)", "no damage"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
