@@ -107,8 +107,8 @@ Examples:
 
     /// Add to a number or append to a value, in one step, and print the new value
     #[command(after_help = "\
-Reading and writing are one step: no other writer comes in between, and nothing that others write
-is lost. The write is durable when the command returns. In a keyspace with expiry the new value lives
+Reading and writing are one step: no other writer comes in between, and nothing that others write is
+lost. The write is durable when the command returns. In a keyspace with expiry the new value lives
 as long as --ttl says, or as the keyspace says. While another process has the database open the
 command fails at once and changes nothing; with --wait SECONDS it waits for it.
 
@@ -177,6 +177,9 @@ Examples:
 is there stays as it is until then, and if the dump fails. A dump of the whole database keeps
 keyspaces, their settings and times of expiry, and leaves prepared transactions out; with --keyspace
 it has the entries that are there now, without their times.
+
+Exit status 1 if a damaged log was cut, as a warning says then: the dump is written, and lacks what
+is behind the damage.
 
 Examples:
   terrace dump DB > entries.txt                  one entry a line: key, TAB, value
@@ -295,7 +298,8 @@ cannot be used are moved to the directory lost/ inside the database, not removed
 
 Exit status 0 if nothing was wrong with the database as it was found. 1 if anything was, also where
 the database is whole again as far as can be told: entries may be lost, and deleted or overwritten
-ones may be back. Even when only the MANIFEST was missing nothing else tells which tables there were.
+ones may be back. Even when only the MANIFEST was missing nothing else tells which tables there
+were.
 
 A log of LevelDB's that is damaged in its middle is cut there at an open, with a warning. Until a
 command or a program opens the database for writing, `terrace repair DB` or
@@ -353,6 +357,9 @@ no more space on the same file system until the database gives them up; on anoth
 copied. DB itself is not changed, and must not be open for writing in another program: that makes a
 checkpoint by itself, or by `checkpoint` in `terrace shell`. TO must be absent or empty, and not in
 DB. After a failure it holds no database.
+
+Exit status 1 if a damaged log was cut, as a warning says then: the copy is made, and lacks what is
+behind the damage.
 
 Examples:
   terrace checkpoint DB /backups/2026-11-22

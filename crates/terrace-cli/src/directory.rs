@@ -83,8 +83,8 @@ impl ListedFile {
     }
 }
 
-/// Whether the directory is a database of RocksDB's: it has files that Terrace and LevelDB have not,
-/// or a MANIFEST with edits that only RocksDB writes. To an open the last of those could pass for a
+/// Whether the directory is a database of RocksDB's: it has files that Terrace and LevelDB have
+/// not, or a MANIFEST with edits that only RocksDB writes. An open could take such an edit for a
 /// torn end.
 pub(crate) fn is_rocksdbs(path: &Path) -> bool {
     let files = list_files(path).unwrap_or_default();
@@ -115,13 +115,13 @@ fn is_rocksdbs_manifest(path: &Path) -> bool {
     is_rocksdbs
 }
 
-/// Whether damage in a MANIFEST is a tag of RocksDB's version edits: the smallest log that two-phase
-/// commit needs (10), those of files and column families (100 to 105, 200 to 203 and later ones), and
-/// those that readers may ignore (from 2^13 on).
+/// Whether damage in a MANIFEST is a tag of RocksDB's version edits: the smallest log that
+/// two-phase commit needs (10), those of files and column families (100 to 105, 200 to 203 and
+/// later ones), and those that readers may ignore (with the bit 2^13).
 fn rocksdb_tag(message: &str) -> bool {
     let tag = message.split_once("unknown tag ").map(|(_, rest)| rest);
     let tag = tag.and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
-    tag.is_some_and(|tag| tag == 10 || (100..=300).contains(&tag) || tag >> 13 == 1)
+    tag.is_some_and(|tag| tag == 10 || (100..=300).contains(&tag) || tag & 1 << 13 != 0)
 }
 
 /// The files of a directory, by name.

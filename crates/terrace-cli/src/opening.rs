@@ -13,7 +13,7 @@ use crate::commands::lifetime::parse_seconds;
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
 use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
-use crate::number::parse_whole;
+use crate::number::{parse_size, parse_value_log, parse_whole};
 use crate::recovery::Recovery;
 
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
@@ -33,10 +33,22 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "NAME", default_value = "bytewise", help_heading = "Opening")]
     comparator: KeyOrderName,
     /// Bytes for cached blocks
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Opening")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Opening"
+    )]
     cache_size: Option<usize>,
     /// Files open at the same time
-    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>, allow_negative_numbers = true, help_heading = "Opening")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_whole::<usize>,
+        allow_negative_numbers = true,
+        help_heading = "Opening"
+    )]
     max_open_files: Option<usize>,
     /// Fail where something may be lost that was synced, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
@@ -67,27 +79,63 @@ pub(crate) struct WriteArgs {
     preset: Option<PresetName>,
     /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has
     /// filters already]
-    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>, allow_negative_numbers = true, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_whole::<usize>,
+        allow_negative_numbers = true,
+        help_heading = "Writing"
+    )]
     bloom_bits: Option<usize>,
     /// Bits per key of Terrace's own filters in new tables, which LevelDB passes over, 0 for none
     /// [default: 10]
-    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>, allow_negative_numbers = true, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_whole::<usize>,
+        allow_negative_numbers = true,
+        help_heading = "Writing"
+    )]
     table_filter_bits: Option<usize>,
     /// How blocks of new tables are compressed
     #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
     compression: CompressionName,
     /// Bytes of a block before compression [default: 4K]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     block_size: Option<usize>,
     /// Bytes in memory before they are flushed [default: 4M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     write_buffer_size: Option<usize>,
     /// Bytes of a table before the next begins [default: 2M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     max_file_size: Option<usize>,
     /// Keep values of at least this size in value files instead of tables: LevelDB does not open
     /// such a database [default: values stay in tables]
-    #[arg(long, value_name = "SIZE", value_parser = parse_value_log, allow_hyphen_values = true, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_value_log,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     value_log: Option<usize>,
 }
 
@@ -427,45 +475,4 @@ fn has_filters(path: &Path) -> bool {
         name.is_ok_and(|name| name.is_some())
     };
     tables.iter().take(TABLES_ASKED).any(has_filter)
-}
-
-/// Bytes: a number, or one with K, M or G (powers of 1,024; `KB` and `KiB` mean the same).
-pub(crate) fn parse_size(written: &str) -> std::result::Result<usize, String> {
-    let digits = written.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = written[digits.len()..].trim().to_ascii_lowercase();
-    let shift = match unit.as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        _ => return Err("not a size: use a number, or one with K, M or G".into()),
-    };
-    let number: usize = digits
-        .parse()
-        .map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
-}
-
-/// The least size of values in value files.
-pub(crate) fn parse_value_log(written: &str) -> std::result::Result<usize, String> {
-    match parse_size(written)? {
-        0 => Err("it must be at least 1; without the option values stay in tables".into()),
-        size => Ok(size),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_size;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(parse_size("4096"), Ok(4096));
-        assert_eq!(parse_size("4K"), Ok(4096));
-        assert_eq!(parse_size("2MiB"), Ok(2 << 20));
-        assert_eq!(parse_size("1g"), Ok(1 << 30));
-        for bad in ["", "K", "4x", "-1", "1.5M", "99999999999G"] {
-            assert!(parse_size(bad).is_err(), "{bad}");
-        }
-    }
 }

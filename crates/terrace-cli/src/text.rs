@@ -44,8 +44,8 @@ impl Notation {
         String::from_utf8_lossy(&line).into_owned()
     }
 
-    /// A key, or another word of a user's, in a message: quoted where it is empty or has blanks, and
-    /// shortened where it is long.
+    /// A key, or another word of a user's, in a message: quoted where it is empty or has blanks,
+    /// and shortened where it is long.
     pub(crate) fn in_message(self, bytes: &[u8]) -> String {
         match (bytes.get(..SHOWN), bytes) {
             (Some(start), _) => {

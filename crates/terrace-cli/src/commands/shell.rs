@@ -365,7 +365,10 @@ impl Shell<'_> {
                         Err(Failure::ClosedPipe) if is_script => {}
                         flushed => flushed?,
                     }
-                    source.mistake(failure).report();
+                    // A command whose output has said what it found has no message.
+                    if !failure.to_string().is_empty() {
+                        source.mistake(failure).report();
+                    }
                     if bail {
                         return Ok(());
                     }

@@ -26,7 +26,10 @@ use crate::words;
 const PROGRESS_STRIDE: u64 = 1 << 10;
 
 #[derive(Args, Debug)]
-#[command(mut_arg("json", |json| json.help("The input is JSON, one object a line; so is what is printed")))]
+#[command(mut_arg(
+    "json",
+    |json| json.help("The input is JSON, one object a line; so is what is printed")
+))]
 pub(crate) struct LoadArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
@@ -63,7 +66,10 @@ pub(crate) struct DumpArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(mut_arg("json", |json| json.help("Print JSON; the input is put and delete lines all the same")))]
+#[command(mut_arg(
+    "json",
+    |json| json.help("Print JSON; the input is put and delete lines all the same")
+))]
 pub(crate) struct BatchArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
