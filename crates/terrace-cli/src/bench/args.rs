@@ -27,11 +27,12 @@ pub(crate) struct BenchArgs {
         long,
         default_value_t = 1_000_000,
         value_name = "N",
+        allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub(super) num: u64,
     /// Reads [default: as many as entries]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(super) reads: Option<u64>,
     /// Bytes of a value
     #[arg(
@@ -48,6 +49,7 @@ pub(crate) struct BenchArgs {
         long,
         default_value_t = 1,
         value_name = "N",
+        allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1024)
     )]
     pub(super) threads: u64,
@@ -56,6 +58,7 @@ pub(crate) struct BenchArgs {
         long,
         default_value_t = 1000,
         value_name = "N",
+        allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub(super) batch: u64,
@@ -93,10 +96,22 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value = "snappy", value_name = "HOW")]
     pub(super) compression: CompressionName,
     /// Bits per key of LevelDB's bloom filters, 0 for none
-    #[arg(long, alias = "bloom-bits", default_value_t = 0, value_name = "N")]
+    #[arg(
+        long,
+        alias = "bloom-bits",
+        default_value_t = 0,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub(super) bloom_bits: usize,
     /// Bits per key of Terrace's own filters, 0 for none
-    #[arg(long, alias = "table-filter-bits", default_value_t = 10, value_name = "N")]
+    #[arg(
+        long,
+        alias = "table-filter-bits",
+        default_value_t = 10,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub(super) table_filter_bits: usize,
     /// Bytes of a block before compression
     #[arg(
@@ -128,10 +143,16 @@ pub(crate) struct BenchArgs {
     )]
     pub(super) value_log: Option<usize>,
     /// Files open at the same time [default: 1000]
-    #[arg(long, alias = "max-open-files", value_name = "N")]
+    #[arg(long, alias = "max-open-files", value_name = "N", allow_negative_numbers = true)]
     pub(super) max_open_files: Option<usize>,
     /// Background threads that flush and compact
-    #[arg(long, alias = "background-threads", default_value_t = 2, value_name = "N")]
+    #[arg(
+        long,
+        alias = "background-threads",
+        default_value_t = 2,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub(super) background_threads: usize,
     /// Append to logs by system calls, not through mapped segments
     #[arg(long = "no_mapped_log", alias = "no-mapped-log", action = ArgAction::SetTrue)]
@@ -146,7 +167,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(super) yes: bool,
     /// Where the pseudo-random numbers begin
-    #[arg(long, default_value_t = 301, value_name = "N")]
+    #[arg(long, default_value_t = 301, value_name = "N", allow_negative_numbers = true)]
     pub(super) seed: u64,
     /// Print the distribution of latencies of every benchmark
     #[arg(long, conflicts_with = "json")]

@@ -40,10 +40,10 @@ pub(crate) struct CreateKeyspaceArgs {
     #[arg(long, value_name = "HOW")]
     own_compression: Option<String>,
     /// Bytes of its blocks before compression, whatever the database says
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     own_block_size: Option<usize>,
     /// Bits for each of its keys in the filters of tables, whatever the database says
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true)]
     own_filter_bits: Option<usize>,
 }
 

@@ -132,6 +132,11 @@ fn wrong_options_are_refused() {
     tool.run(&["bench", "--value_size=0"]).fails(2, "--value_size");
     tool.run(&["bench", "--value_size=-1"]).fails(2, "invalid value '-1' for '--value_size");
     tool.run(&["bench", "--value_log=0"]).fails(2, "'--value_log <SIZE>': it must be at least 1");
+    for number in ["--num", "--reads", "--threads", "--seed"] {
+        let ran = tool.run(&["bench", number, "-1"]);
+        assert!(!ran.stderr.contains("tip"), "{ran:?}");
+        ran.fails(2, &format!("'-1' for '{number} <N>'"));
+    }
     tool.run(&["bench", "--compression=lzma"]).fails(2, "invalid value");
     tool.run(&["bench", "--wat"]).fails(2, "unexpected argument");
     assert_eq!(tool.path("").read_dir().expect("a directory").count(), 0);

@@ -92,6 +92,13 @@ fn every_command_that_leaves_out_a_part_of_a_log_warns() {
     tool.run(&["dump", "db", "--recovery", "strict"]).fails(1, "000003.log");
     assert!(state_of(&tool.path("db")) == before, "a reading command changed the database");
 
+    // The path comes from the user, and is escaped all the same.
+    let hostile = "evil\u{1b}[31m\nline2";
+    copy(&tool, "db", hostile);
+    let seen = tool.run(&["scan", hostile, "--count"]).stderr;
+    assert!(seen.starts_with("terrace: warning: evil\\x1b[31m\\nline2/000003.log is"), "{seen:?}");
+    assert_eq!(seen.lines().count(), 1, "{seen:?}");
+
     // An open for writing says where it has kept the log that it cuts; the next one cuts nothing.
     let put = tool.run(&["put", "db", "new", "1"]);
     assert_eq!(put.status, 0, "{put:?}");

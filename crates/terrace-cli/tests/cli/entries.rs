@@ -186,11 +186,16 @@ fn values_come_from_files() {
     tool.run(&["put", "db", "k"]).fails(2, "VALUE");
     tool.run(&["put", "db", "k", "--value-file", "nowhere"]).fails(2, "cannot open nowhere");
     tool.run(&["put", "db", "k", "--value-file", "db"]).fails(2, "db is a directory");
-    // Of a size that no value may have nothing is read: this takes no time and no memory.
+    // Of a size that no value may have nothing is read: there is no memory for it.
     let large = std::fs::File::create(tool.path("large")).expect("created");
     large.set_len(1 << 40).expect("a file with a hole");
-    tool.run(&["put", "db", "k", "--value-file", "large"])
-        .fails(2, "large is too large for a value");
+    let script = "ulimit -v 2000000; exec \"$0\" put db k --value-file large";
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_terrace")]).current_dir(tool.path(""));
+    let output = shell.output().expect("bash runs");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(message, "terrace: large is too large for a value: 4 GiB or more\n");
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
