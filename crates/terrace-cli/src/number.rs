@@ -1,6 +1,7 @@
 //! Numbers in arguments.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A whole number that fits.
 pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
@@ -12,6 +13,11 @@ pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
         }
         Err(_) => Err("this takes a whole number".to_owned()),
     }
+}
+
+/// A time in whole seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    parse_whole(text).map(Duration::from_secs)
 }
 
 /// Bytes: a number, or one with K, M or G (powers of 1,024; `KB` and `KiB` mean the same).

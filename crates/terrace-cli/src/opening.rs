@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workload};
 
-use crate::commands::lifetime::parse_seconds;
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
 use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
-use crate::number::{parse_size, parse_value_log, parse_whole};
+use crate::number::{parse_seconds, parse_size, parse_value_log, parse_whole};
 use crate::recovery::Recovery;
 
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
 /// number.
 const USUAL_BLOOM_BITS: usize = 10;
+
+/// The size from which on values go to value files where `--value-log` does not say.
+pub(crate) const USUAL_VALUE_LOG: usize = 4 << 10;
 
 /// How long to wait before another attempt to open a database that is busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);

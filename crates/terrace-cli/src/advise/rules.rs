@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::measured::Evidence;
 use super::survey::Survey;
-use crate::commands::convert::USUAL_VALUE_LOG;
-use crate::opening::PresetName;
+use crate::opening::{PresetName, USUAL_VALUE_LOG};
 use crate::output::columns::{counted, size};
 
 /// Open files that are kept for other uses than tables.

@@ -9,13 +9,10 @@ use terrace::CompactOptions;
 use super::upkeep::Held;
 use crate::directory::{FileType, list_files};
 use crate::failure::{Failure, Result};
-use crate::opening::{Missing, WriteArgs};
+use crate::opening::{Missing, USUAL_VALUE_LOG, WriteArgs};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
-
-/// The size from which on values go to value files where `--value-log` does not say.
-pub(crate) const USUAL_VALUE_LOG: usize = 4 << 10;
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertCommand {

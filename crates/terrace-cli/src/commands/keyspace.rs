@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use terrace::{Compression, Keyspace, KeyspaceOptions};
 
-use super::lifetime::parse_seconds;
 use super::scope::find;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
+use crate::number::parse_seconds;
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::own_entries;
