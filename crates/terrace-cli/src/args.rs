@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use terrace::Db;
 
 use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
@@ -27,7 +26,7 @@ use crate::commands::upkeep::{
 use crate::commands::{Run, Session};
 use crate::failure::Result;
 use crate::form::Form;
-use crate::opening::{Missing, OpenArgs, WriteArgs};
+use crate::opening::{Missing, OpenArgs, Opened, WriteArgs};
 use crate::output::Output;
 
 const AFTER_HELP: &str = "\
@@ -93,9 +92,12 @@ Examples:
 
     /// Set a value, or remove it, if it is the expected one
     #[command(after_help = "\
-Looking and writing are one step: no other writer comes in between. Exit status 1, and nothing
-changed, if the value is another one. The write is durable when the command returns. In a keyspace
-with expiry the new value lives as long as --ttl says, or as the keyspace says.
+Looking and writing are one step: no other writer comes in between. The write is durable when the
+command returns. In a keyspace with expiry the new value lives as long as --ttl says, or as the
+keyspace says. While another process has the database open the command fails at once and changes
+nothing; with --wait SECONDS it waits for it.
+
+Exit status 1, and nothing changed, if the value is another one; 2 if the database is busy.
 
 Examples:
   terrace cas DB leader anna --if-absent         the first one wins
@@ -105,12 +107,16 @@ Examples:
 
     /// Add to a number or append to a value, in one step, and print the new value
     #[command(after_help = "\
-Reading and writing are one step: no other writer comes in between, and nothing that others write
-is lost. The write is durable when the command returns. In a keyspace with expiry the new value lives
-as long as --ttl says, or as the keyspace says.
+Reading and writing are one step: no other writer comes in between, and nothing that others write is
+lost. The write is durable when the command returns. In a keyspace with expiry the new value lives
+as long as --ttl says, or as the keyspace says. While another process has the database open the
+command fails at once and changes nothing; with --wait SECONDS it waits for it.
+
+Exit status 2 if the database is busy.
 
 Examples:
   terrace update DB stock:7 --add -1             a number in digits; none counts as 0
+  terrace update DB hits --add 1 --wait 10       while other commands may do the same
   terrace update DB hits --add 1 --counter       the eight bytes of Counter and terrace/c.h
   terrace update DB tags --append ripe --separator ,")]
     Update(Creating<UpdateArgs>),
@@ -172,6 +178,9 @@ is there stays as it is until then, and if the dump fails. A dump of the whole d
 keyspaces, their settings and times of expiry, and leaves prepared transactions out; with --keyspace
 it has the entries that are there now, without their times.
 
+Exit status 1 if a damaged log was cut, as a warning says then: the dump is written, and lacks what
+is behind the damage.
+
 Examples:
   terrace dump DB > entries.txt                  one entry a line: key, TAB, value
   terrace dump DB entries.json --format json
@@ -202,7 +211,7 @@ keyspaces within it, all of it or nothing, and durably.
 In a keyspace that is created with --expiry entries may have a time to live: put --ttl SECONDS, or
 --ttl SECONDS of the keyspace. After it no command shows them, and compactions remove them.
 
-Exit status 1 if there is no keyspace of that name to list, count or drop.
+Exit status 1 if there is no keyspace of that name, in the commands with --keyspace, too.
 
 Examples:
   terrace keyspace create DB users               --create makes the database, too
@@ -222,7 +231,9 @@ A transaction that a program or `prepare NAME` in `terrace shell` has prepared k
 until it is committed or rolled back; put and other commands wait for them, and fail after 10
 seconds. `list` prints name, number of writes, and `prepared`, or `overtaken` if a program that
 knows no locks has written one of its keys: such a transaction can only be rolled back. A decision
-is durable when the command returns. Exit status 1 if there is no transaction of that name.
+is durable when the command returns.
+
+Exit status 1 if there is no transaction of that name.
 
 Examples:
   terrace prepared list DB
@@ -248,11 +259,12 @@ Examples:
   terrace files DB --json | jq 'select(.level == 0) | .name'")]
     Files(Reading<FilesArgs>),
 
-    /// Show what is in a table, a log, a value file or a MANIFEST
+    /// Show what is in a table, a log, a value file, a MANIFEST or CURRENT
     #[command(after_help = "\
 Which kind of file it is follows from its name or, failing that, from what is in it. Nothing but
-this one file is read, so files of a damaged database can be looked at too. Exit status 1 if the
-file is damaged.
+this one file is read, so files of a damaged database can be looked at too.
+
+Exit status 1 if the file is damaged.
 
 Examples:
   terrace inspect DB/000005.ldb                  footer, index and blocks of a table
@@ -270,7 +282,9 @@ Examples:
 
     /// Check every checksum, the order of all keys, the levels and the MANIFEST
     #[command(after_help = "\
-Changes nothing. Says what is wrong, and in which file. Exit status 1 if anything is.
+Changes nothing. Says what is wrong, and in which file.
+
+Exit status 1 if anything is.
 
 Examples:
   terrace verify DB
@@ -282,20 +296,33 @@ Examples:
 Try `terrace verify` first, and keep a copy: a repair keeps whatever can still be read. Files that
 cannot be used are moved to the directory lost/ inside the database, not removed.
 
-Exit status 0 if nothing was wrong. 1 if anything was, also where the database is whole again as far
-as can be told: entries may be lost, and deleted or overwritten ones may be back. Even when only the
-MANIFEST was missing nothing else tells which tables there were.
+Exit status 0 if nothing was wrong with the database as it was found. 1 if anything was, also where
+the database is whole again as far as can be told: entries may be lost, and deleted or overwritten
+ones may be back. Even when only the MANIFEST was missing nothing else tells which tables there
+were.
+
+A log of LevelDB's that is damaged in its middle is cut there at an open, with a warning. Until a
+command or a program opens the database for writing, `terrace repair DB` or
+`terrace dump DB --recovery salvage` read what lies behind the damage. An open for writing keeps the
+whole log as it was in lost/, and goes on without what lies behind the damage; a repair after it
+finds nothing wrong, names the log and does not read it. A database of the log alone shows what can
+be read of it: compare before you load it, for writes since then may be newer.
 
 Examples:
   cp -a DB DB.copy && terrace repair DB
-  terrace repair DB --json | jq .problems")]
+  terrace repair DB --json | jq .problems
+  mkdir SAVED && cp DB/lost/000003.log SAVED     a database of the log alone
+  terrace repair SAVED; terrace dump SAVED       what can be read of it
+  terrace inspect DB/lost/000003.log --values    every write in it, deletes too, in their order")]
     Repair(RepairCommand),
 
     /// Compact tables until deleted and overwritten entries are gone
     #[command(after_help = "\
 --from and --to are both part of the range here. Values of the tables that it rewrites go to value
-files with --value-log, and come back from them into tables without; `terrace convert` does that for
-a whole database.
+files with --value-log, and come back from them into tables without. Tables that are compact already
+are not rewritten: what brings all values back into tables is --force without --value-log, or
+`terrace convert DB --to plain`. The command ends when value files of which less than half is used
+are cleaned, too.
 
 Examples:
   terrace compact DB                             everything
@@ -328,8 +355,11 @@ Examples:
 The copy is a database of its own, for LevelDB, too, if this one is. Its tables and value files take
 no more space on the same file system until the database gives them up; on another one they are
 copied. DB itself is not changed, and must not be open for writing in another program: that makes a
-checkpoint by itself, or by `checkpoint` in `terrace shell`. TO must be absent or empty. After a
-failure it holds no database.
+checkpoint by itself, or by `checkpoint` in `terrace shell`. TO must be absent or empty, and not in
+DB. After a failure it holds no database.
+
+Exit status 1 if a damaged log was cut, as a warning says then: the copy is made, and lacks what is
+behind the damage.
 
 Examples:
   terrace checkpoint DB /backups/2026-11-22
@@ -463,7 +493,9 @@ impl Cli {
             Command::Load(command) => {
                 let missing = if command.no_create { Missing::Fail } else { Missing::Create };
                 let open = || command.write.open_for_many_writes(&command.db, missing);
-                in_session(&command.db, &open, &command.args, out)
+                let session = Session::new(&command.db, Form::default(), &open)
+                    .with_value_log(command.write.value_log());
+                run_in(session, &command.args, out)
             }
             Command::Dump(command) => command.run(out),
             Command::Batch(command) => command.run(out),
@@ -511,7 +543,7 @@ impl<A: Args + Run> Writing<A> {
     fn run(
         &self,
         out: &mut Output,
-        open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Db>,
+        open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Opened>,
     ) -> Result<()> {
         in_session(&self.db, &|| open(&self.write, &self.db, Missing::Fail), &self.args, out)
     }
@@ -527,11 +559,14 @@ impl<A: Args + Run> Creating<A> {
 /// Runs a command in a session of its own. The first failure counts; closing is tried in any case.
 fn in_session(
     path: &Path,
-    open: &dyn Fn() -> Result<Db>,
+    open: &dyn Fn() -> Result<Opened>,
     command: &impl Run,
     out: &mut Output,
 ) -> Result<()> {
-    let session = Session::new(path, Form::default(), open);
+    run_in(Session::new(path, Form::default(), open), command, out)
+}
+
+fn run_in(session: Session<'_>, command: &impl Run, out: &mut Output) -> Result<()> {
     let result = command.run(&session, out);
     result.and(session.close())
 }

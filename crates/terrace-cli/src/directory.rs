@@ -1,10 +1,16 @@
 //! The files in a database's directory, as far as their names tell.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde::Serialize;
+use terrace::Options;
+use terrace::inspect::{self, ManifestItem};
 
 use crate::failure::{Failure, Result};
+
+/// RocksDB begins a MANIFEST with a few edits for each column family, which have tags of its own.
+const EDITS_TO_KNOW_ROCKSDB: u32 = 8;
 
 /// The kind of a file in a database's directory, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,6 +81,47 @@ impl ListedFile {
             _ => None,
         }
     }
+}
+
+/// Whether the directory is a database of RocksDB's: it has files that Terrace and LevelDB have
+/// not, or a MANIFEST with edits that only RocksDB writes. An open could take such an edit for a
+/// torn end.
+pub(crate) fn is_rocksdbs(path: &Path) -> bool {
+    let files = list_files(path).unwrap_or_default();
+    let is_options = |file: &ListedFile| {
+        let number = file.name.strip_prefix("OPTIONS-");
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if files.iter().any(|file| file.name == "IDENTITY") && files.iter().any(is_options) {
+        return true;
+    }
+    let mut manifests = files.iter().filter(|file| file.file_type == FileType::Manifest);
+    manifests.any(|file| is_rocksdbs_manifest(&path.join(&file.name)))
+}
+
+fn is_rocksdbs_manifest(path: &Path) -> bool {
+    let (mut is_rocksdbs, mut edits) = (false, 0);
+    // A file that cannot be read says nothing.
+    let _ = inspect::manifest(path, &Options::new(), &mut |item| {
+        edits += 1;
+        if let ManifestItem::Damage(damage) = item {
+            is_rocksdbs = rocksdb_tag(&damage.message);
+        }
+        match is_rocksdbs || edits == EDITS_TO_KNOW_ROCKSDB {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    is_rocksdbs
+}
+
+/// Whether damage in a MANIFEST is a tag of RocksDB's version edits: the smallest log that
+/// two-phase commit needs (10), those of files and column families (100 to 105, 200 to 203 and
+/// later ones), and those that readers may ignore (with the bit 2^13).
+fn rocksdb_tag(message: &str) -> bool {
+    let tag = message.split_once("unknown tag ").map(|(_, rest)| rest);
+    let tag = tag.and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    tag.is_some_and(|tag| tag == 10 || (100..=300).contains(&tag) || tag & 1 << 13 != 0)
 }
 
 /// The files of a directory, by name.

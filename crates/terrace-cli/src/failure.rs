@@ -11,7 +11,7 @@ use crate::text;
 /// The key is not there, or damage was found.
 const STATUS_FOUND_WANTING: u8 = 1;
 /// Wrong usage, or any failure that says nothing about the data.
-const STATUS_ERROR: u8 = 2;
+pub(crate) const STATUS_ERROR: u8 = 2;
 
 /// A shell's status of a command that SIGINT ended.
 const STATUS_INTERRUPTED: u8 = 130;
@@ -21,8 +21,12 @@ const STATUS_INTERRUPTED: u8 = 130;
 pub(crate) enum Failure {
     /// The key that was asked for does not exist.
     Missing(String),
+    /// The command did what it could, and a warning has said what is missing.
+    Incomplete(String),
     /// Damage that the command's own output has described already.
     Damage,
+    /// Another process has the database open.
+    Busy(String),
     /// The database refused.
     Database(terrace::Error),
     /// Wrong usage, wrong input or the operating system.
@@ -55,6 +59,15 @@ impl Failure {
         }
     }
 
+    /// The engine did not open, check, repair or remove the database in `path`.
+    pub(crate) fn of_engine(path: &Path, error: terrace::Error) -> Self {
+        if error.kind() != ErrorKind::Busy {
+            return Failure::Database(error);
+        }
+        let lock = error.message().trim_end_matches(" (another process holds it)");
+        Failure::Busy(format!("{} is open in another process (busy: {lock})", path.display()))
+    }
+
     /// The operating system refused `operation` on `path`.
     pub(crate) fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
         Failure::Other(format!("cannot {operation} {}: {error}", path.display()))
@@ -70,11 +83,13 @@ impl Failure {
 
     pub(crate) fn status(&self) -> u8 {
         match self {
-            Failure::Missing(_) | Failure::Damage => STATUS_FOUND_WANTING,
+            Failure::Missing(_) | Failure::Incomplete(_) | Failure::Damage => STATUS_FOUND_WANTING,
             Failure::Database(error) if error.kind() == ErrorKind::Corruption => {
                 STATUS_FOUND_WANTING
             }
-            Failure::Database(_) | Failure::Other(_) | Failure::Usage(_) => STATUS_ERROR,
+            Failure::Database(_) | Failure::Busy(_) | Failure::Other(_) | Failure::Usage(_) => {
+                STATUS_ERROR
+            }
             Failure::Reported(status) => *status,
             Failure::ClosedPipe => 0,
             Failure::Interrupted => STATUS_INTERRUPTED,
@@ -104,9 +119,11 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Missing(message) | Failure::Other(message) | Failure::Usage(message) => {
-                f.write_str(message)
-            }
+            Failure::Missing(message)
+            | Failure::Incomplete(message)
+            | Failure::Busy(message)
+            | Failure::Other(message)
+            | Failure::Usage(message) => f.write_str(message),
             Failure::Interrupted => f.write_str("interrupted"),
             Failure::Database(error) => error.fmt(f),
             Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),

@@ -20,7 +20,7 @@ pub(crate) struct NotationArgs {
 pub(crate) struct FormArgs {
     #[command(flatten)]
     notation: NotationArgs,
-    /// JSON, one object a line, in output and in the input of `load`
+    /// Print JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
 }

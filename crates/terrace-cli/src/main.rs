@@ -18,6 +18,7 @@ mod output;
 mod own_entries;
 mod progress;
 mod range;
+mod recovery;
 mod signals;
 mod source;
 mod text;
@@ -27,10 +28,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use failure::Failure;
 
 fn main() -> ExitCode {
+    signals::survive_file_size_limit();
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
@@ -49,6 +52,11 @@ fn main() -> ExitCode {
 /// Help that was asked for goes to standard output. A mistake is reported as every other failure
 /// is, with what the parser has to say about it.
 fn explain(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Help for who did not know what to write; there is no mistake to name.
+        let _ = error.print();
+        return ExitCode::from(failure::STATUS_ERROR);
+    }
     let failure = if error.use_stderr() {
         let text = error.to_string();
         Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())

@@ -1,6 +1,7 @@
 //! Numbers in arguments.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A whole number that fits.
 pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
@@ -11,5 +12,51 @@ pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
             Err("the number is out of range".to_owned())
         }
         Err(_) => Err("this takes a whole number".to_owned()),
+    }
+}
+
+/// A time in whole seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    parse_whole(text).map(Duration::from_secs)
+}
+
+/// Bytes: a number, or one with K, M or G (powers of 1,024; `KB` and `KiB` mean the same).
+pub(crate) fn parse_size(written: &str) -> Result<usize, String> {
+    let digits = written.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = written[digits.len()..].trim().to_ascii_lowercase();
+    let shift = match unit.as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return Err("not a size: use a number, or one with K, M or G".into()),
+    };
+    let number: usize = digits
+        .parse()
+        .map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+}
+
+/// The least size of values in value files.
+pub(crate) fn parse_value_log(written: &str) -> Result<usize, String> {
+    match parse_size(written)? {
+        0 => Err("it must be at least 1; without the option values stay in tables".into()),
+        size => Ok(size),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("4K"), Ok(4096));
+        assert_eq!(parse_size("2MiB"), Ok(2 << 20));
+        assert_eq!(parse_size("1g"), Ok(1 << 30));
+        for bad in ["", "K", "4x", "-1", "1.5M", "99999999999G"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
     }
 }

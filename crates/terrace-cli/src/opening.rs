@@ -3,17 +3,27 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workload};
 
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
-use crate::directory::{ListedFile, list_files};
+use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
+use crate::number::{parse_seconds, parse_size, parse_value_log, parse_whole};
+use crate::recovery::Recovery;
 
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
 /// number.
 const USUAL_BLOOM_BITS: usize = 10;
+
+/// The size from which on values go to value files where `--value-log` does not say.
+pub(crate) const USUAL_VALUE_LOG: usize = 4 << 10;
+
+/// How long to wait before another attempt to open a database that is busy.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Tables that are asked whether they have filters.
 const TABLES_ASKED: usize = 16;
@@ -25,19 +35,40 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "NAME", default_value = "bytewise", help_heading = "Opening")]
     comparator: KeyOrderName,
     /// Bytes for cached blocks
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Opening")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Opening"
+    )]
     cache_size: Option<usize>,
     /// Files open at the same time
-    #[arg(long, value_name = "N", help_heading = "Opening")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_whole::<usize>,
+        allow_negative_numbers = true,
+        help_heading = "Opening"
+    )]
     max_open_files: Option<usize>,
     /// Fail where something may be lost that was synced, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
     paranoid: bool,
-    /// How to treat damaged logs: prefix recovers exactly a prefix of the history of writes,
-    /// strict fails where something may be lost that was synced, salvage takes whatever still
-    /// decodes, with holes. A torn end that was never synced is cut in every mode
+    /// How to treat damaged logs. prefix: a torn or unsynced end is cut; damage to what is known to
+    /// be synced is an error. strict: also an error where a log of LevelDB's may have lost synced
+    /// writes. salvage: reads what can be read
     #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
-    recovery: Recovery,
+    recovery: RecoveryName,
+    /// Wait for so long while another process has the database open, instead of failing at once
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        help_heading = "Opening"
+    )]
+    wait: Option<Duration>,
 }
 
 /// Options of the commands that write.
@@ -50,27 +81,63 @@ pub(crate) struct WriteArgs {
     preset: Option<PresetName>,
     /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has
     /// filters already]
-    #[arg(long, value_name = "N", help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_whole::<usize>,
+        allow_negative_numbers = true,
+        help_heading = "Writing"
+    )]
     bloom_bits: Option<usize>,
     /// Bits per key of Terrace's own filters in new tables, which LevelDB passes over, 0 for none
     /// [default: 10]
-    #[arg(long, value_name = "N", help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_whole::<usize>,
+        allow_negative_numbers = true,
+        help_heading = "Writing"
+    )]
     table_filter_bits: Option<usize>,
     /// How blocks of new tables are compressed
     #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
     compression: CompressionName,
     /// Bytes of a block before compression [default: 4K]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     block_size: Option<usize>,
     /// Bytes in memory before they are flushed [default: 4M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     write_buffer_size: Option<usize>,
     /// Bytes of a table before the next begins [default: 2M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     max_file_size: Option<usize>,
     /// Keep values of at least this size in value files instead of tables: LevelDB does not open
     /// such a database [default: values stay in tables]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_value_log,
+        allow_hyphen_values = true,
+        help_heading = "Writing"
+    )]
     value_log: Option<usize>,
 }
 
@@ -84,11 +151,21 @@ enum KeyOrderName {
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, Default)]
-enum Recovery {
+enum RecoveryName {
     #[default]
     Prefix,
     Strict,
     Salvage,
+}
+
+impl From<RecoveryName> for RecoveryMode {
+    fn from(name: RecoveryName) -> Self {
+        match name {
+            RecoveryName::Prefix => RecoveryMode::Prefix,
+            RecoveryName::Strict => RecoveryMode::Strict,
+            RecoveryName::Salvage => RecoveryMode::Salvage,
+        }
+    }
 }
 
 /// A kind of application.
@@ -159,26 +236,40 @@ impl OpenArgs {
     }
 
     /// Opens a database for reading: no byte of the directory changes.
-    pub(crate) fn open(&self, path: &Path) -> Result<Db> {
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
         require_database(path)?;
-        Ok(Db::open(path, self.read_options())?)
+        self.open_database(path, self.read_options())
     }
 
     /// The same, where prepared transactions are to be listed.
-    pub(crate) fn open_for_prepared(&self, path: &Path) -> Result<Db> {
+    pub(crate) fn open_for_prepared(&self, path: &Path) -> Result<Opened> {
         require_database(path)?;
-        Ok(Db::open(path, self.read_options().prepared_transactions(true))?)
+        self.open_database(path, self.read_options().prepared_transactions(true))
+    }
+
+    fn open_database(&self, path: &Path, options: Options) -> Result<Opened> {
+        let open = || open_database(path, options.clone(), self.recovery.into());
+        self.while_busy(open)
+    }
+
+    /// Does `work` until no other process has the database open, or --wait is over.
+    pub(crate) fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let end = self.wait.and_then(|wait| Instant::now().checked_add(wait));
+        loop {
+            match work() {
+                Err(Failure::Busy(_)) if end.is_some_and(|end| Instant::now() < end) => {
+                    thread::sleep(BUSY_PAUSE);
+                }
+                result => return result,
+            }
+        }
     }
 
     /// `options` with what the command line says about opening.
     fn over(&self, options: Options) -> Options {
         let KeyOrderName::Bytewise = self.comparator;
         let mut options =
-            options.paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
-                Recovery::Prefix => RecoveryMode::Prefix,
-                Recovery::Strict => RecoveryMode::Strict,
-                Recovery::Salvage => RecoveryMode::Salvage,
-            });
+            options.paranoid_checks(self.paranoid).recovery_mode(self.recovery.into());
         if let Some(size) = self.cache_size {
             options = options.block_cache_size(size);
         }
@@ -190,6 +281,11 @@ impl OpenArgs {
 }
 
 impl WriteArgs {
+    /// The options of opening among them.
+    pub(crate) fn open_args(&self) -> &OpenArgs {
+        &self.open
+    }
+
     /// Options for changing a database at `path`.
     pub(crate) fn options(&self, path: &Path) -> Options {
         let mut options =
@@ -219,13 +315,20 @@ impl WriteArgs {
 
     /// Opens a database for a few writes. The log that is there is continued, so that a series of
     /// small commands does not leave a series of small tables.
-    pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
-        open(path, self.options(path).reuse_logs(true), missing)
+    pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Opened> {
+        self.open_or_create(path, self.options(path).reuse_logs(true), missing)
     }
 
     /// Opens a database for much work.
-    pub(crate) fn open_for_many_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
-        open(path, self.options(path), missing)
+    pub(crate) fn open_for_many_writes(&self, path: &Path, missing: Missing) -> Result<Opened> {
+        self.open_or_create(path, self.options(path), missing)
+    }
+
+    /// Opens a database for a shell that changes nothing.
+    pub(crate) fn open_read_only(&self, path: &Path) -> Result<Opened> {
+        require_database(path)?;
+        let options = self.options(path).read_only(true).prepared_transactions(true);
+        self.open.open_database(path, options)
     }
 
     /// The same with values in value files from this size on, or in tables.
@@ -234,9 +337,45 @@ impl WriteArgs {
         path: &Path,
         threshold: Option<usize>,
         missing: Missing,
-    ) -> Result<Db> {
-        open(path, self.options(path).value_log(threshold), missing)
+    ) -> Result<Opened> {
+        self.open_or_create(path, self.options(path).value_log(threshold), missing)
     }
+
+    /// Writes wait for the locks of prepared transactions.
+    fn open_or_create(&self, path: &Path, options: Options, missing: Missing) -> Result<Opened> {
+        let options = options.prepared_transactions(true);
+        let found = match missing {
+            Missing::Create if !path.exists() => Ok(()),
+            Missing::Create => require_directory(path),
+            Missing::Fail | Missing::FailWithHint => require_database(path),
+        };
+        match (found, missing) {
+            // Where a file is in the way, or a directory may not be read, --create would not help.
+            (Err(Failure::Other(message)), Missing::FailWithHint) if is_absent(path) => {
+                Err(Failure::Other(format!("{message}; --create makes a new one")))
+            }
+            (found, _) => found.and_then(|()| {
+                let options = options.create_if_missing(missing == Missing::Create);
+                let opened = self.open.open_database(path, options);
+                opened.map_err(|failure| in_words_of_the_command(path, missing, failure))
+            }),
+        }
+    }
+}
+
+/// An open database.
+pub(crate) struct Opened {
+    pub(crate) db: Db,
+    /// Whether recovery left writes out; a warning has said so.
+    pub(crate) lacks_writes: bool,
+}
+
+/// Opens a database, as every command does, and warns of what is left out of its logs.
+pub(crate) fn open_database(path: &Path, options: Options, mode: RecoveryMode) -> Result<Opened> {
+    let recovery = Recovery::listen(path, mode);
+    let db = Db::open(path, options.listener(Some(recovery.clone())))
+        .map_err(|error| Failure::of_engine(path, error))?;
+    Ok(Opened { db, lacks_writes: recovery.report() })
 }
 
 /// How to treat a missing database.
@@ -257,30 +396,11 @@ impl Missing {
     }
 }
 
-/// Writes wait for the locks of prepared transactions.
-fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
-    let options = options.prepared_transactions(true);
-    let found = match missing {
-        Missing::Create if !path.exists() => Ok(()),
-        Missing::Create => require_directory(path),
-        Missing::Fail | Missing::FailWithHint => require_database(path),
-    };
-    match (found, missing) {
-        // Where a file is in the way, or a directory may not be read, --create would not help.
-        (Err(Failure::Other(message)), Missing::FailWithHint) if is_absent(path) => {
-            Err(Failure::Other(format!("{message}; --create makes a new one")))
-        }
-        (found, _) => found.and_then(|()| {
-            let opened = Db::open(path, options.create_if_missing(missing == Missing::Create));
-            opened.map_err(|error| in_words_of_the_command(path, missing, error))
-        }),
-    }
-}
-
 /// The engine speaks of its own options.
-fn in_words_of_the_command(path: &Path, missing: Missing, error: terrace::Error) -> Failure {
-    if !error.message().ends_with("create_if_missing is not set") {
-        return Failure::Database(error);
+fn in_words_of_the_command(path: &Path, missing: Missing, failure: Failure) -> Failure {
+    match &failure {
+        Failure::Database(error) if error.message().ends_with("create_if_missing is not set") => {}
+        _ => return failure,
     }
     let hint = if missing == Missing::FailWithHint { "; --create makes a new one" } else { "" };
     let path = path.display();
@@ -309,6 +429,10 @@ pub(crate) fn with_bloom(options: Options, bits: usize) -> Options {
 /// Fails with a message a person understands if `path` is no directory.
 pub(crate) fn require_directory(path: &Path) -> Result<()> {
     match path.metadata() {
+        Ok(metadata) if metadata.is_dir() && is_rocksdbs(path) => Err(Failure::other(format!(
+            "{} is a RocksDB database: docs/migrating.md says how to convert it",
+            path.display()
+        ))),
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(Failure::other(format!(
             "{} is a file, not a database directory; `terrace inspect` looks into single files",
@@ -353,37 +477,4 @@ fn has_filters(path: &Path) -> bool {
         name.is_ok_and(|name| name.is_some())
     };
     tables.iter().take(TABLES_ASKED).any(has_filter)
-}
-
-/// Bytes: a number, or one with K, M or G (powers of 1,024; `KB` and `KiB` mean the same).
-pub(crate) fn parse_size(written: &str) -> std::result::Result<usize, String> {
-    let digits = written.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = written[digits.len()..].trim().to_ascii_lowercase();
-    let shift = match unit.as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        _ => return Err("not a size: use a number, or one with K, M or G".into()),
-    };
-    let number: usize = digits
-        .parse()
-        .map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_size;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(parse_size("4096"), Ok(4096));
-        assert_eq!(parse_size("4K"), Ok(4096));
-        assert_eq!(parse_size("2MiB"), Ok(2 << 20));
-        assert_eq!(parse_size("1g"), Ok(1 << 30));
-        for bad in ["", "K", "4x", "-1", "1.5M", "99999999999G"] {
-            assert!(parse_size(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -8,9 +8,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 
+use signal_hook::consts::signal::SIGXFSZ;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -120,6 +121,13 @@ pub(crate) fn check() -> Result<()> {
         true => Err(Failure::Interrupted),
         false => Ok(()),
     }
+}
+
+/// Has a write behind the limit of a file's size (`ulimit -f`) fail, where the signal for it would
+/// end the process: a full limit is a failure as a full disk is.
+pub(crate) fn survive_file_size_limit() {
+    // Without a handler the signal ends the process as ever.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 fn watch() {

@@ -11,6 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Bytes of a key that a message shows at most.
+const SHOWN: usize = 60;
+
 /// A way to write bytes down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Notation {
@@ -39,6 +42,19 @@ impl Notation {
         // The text notation escapes whatever is not UTF-8, the others are ASCII: nothing is ever
         // lost here.
         String::from_utf8_lossy(&line).into_owned()
+    }
+
+    /// A key, or another word of a user's, in a message: quoted where it is empty or has blanks,
+    /// and shortened where it is long.
+    pub(crate) fn in_message(self, bytes: &[u8]) -> String {
+        match (bytes.get(..SHOWN), bytes) {
+            (Some(start), _) => {
+                format!("\"{}\"... ({} bytes)", self.encode(start), bytes.len())
+            }
+            (None, b"") => "\"\"".to_owned(),
+            (None, _) if bytes.contains(&b' ') => format!("\"{}\"", self.encode(bytes)),
+            (None, _) => self.encode(bytes),
+        }
     }
 
     /// The bytes that `written` stands for, or what is wrong with it.
@@ -246,6 +262,15 @@ mod tests {
         assert_eq!(text("grüße, 世界".as_bytes()), "grüße, 世界");
         assert_eq!(text(b"a\tb\nc\\d\0\xff"), "a\\tb\\nc\\\\d\\x00\\xff");
         assert_eq!(text("\u{200b}".as_bytes()), "\\xe2\\x80\\x8b");
+    }
+
+    #[test]
+    fn messages_quote_and_shorten() {
+        let shown = |bytes: &[u8]| Notation::Text.in_message(bytes);
+        assert_eq!((shown(b"apple"), shown(b"")), ("apple".to_owned(), "\"\"".to_owned()));
+        assert_eq!(shown(b"two words"), "\"two words\"");
+        let long = shown(&[b'k'; 5000]);
+        assert!(long.ends_with("kkk\"... (5000 bytes)") && long.len() < 90, "{long}");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 /// A longer info log is read from there on to its end.
 const READ_FROM_THE_END: u64 = 8 << 20;
+/// Below this much that was flushed, a ratio to it says nothing.
+const FLUSHED_FOR_RATIOS: u64 = 1 << 20;
 
 /// Work that the info logs mention.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -40,10 +42,12 @@ impl Activity {
         activity
     }
 
-    /// Bytes written to tables for each byte that a flush wrote.
-    pub(super) fn table_amplification(&self) -> Option<f64> {
+    /// Write amplification: bytes that flushes and compactions wrote for each byte that a flush
+    /// wrote. None where too little was flushed to tell.
+    pub(super) fn write_amplification(&self) -> Option<f64> {
         let written = self.flushed_bytes.saturating_add(self.compacted_bytes);
-        (self.flushed_bytes > 0).then(|| written as f64 / self.flushed_bytes as f64)
+        (self.flushed_bytes >= FLUSHED_FOR_RATIOS)
+            .then(|| written as f64 / self.flushed_bytes as f64)
     }
 
     fn line(&mut self, line: &str) {
@@ -143,6 +147,9 @@ mod tests {
             background_errors: 1,
         };
         assert_eq!(activity, expected);
-        assert_eq!(activity.table_amplification(), Some(5.0));
+        assert_eq!(activity.write_amplification(), None, "3000 bytes were flushed");
+        activity.flushed_bytes <<= 10;
+        activity.compacted_bytes <<= 10;
+        assert_eq!(activity.write_amplification(), Some(5.0));
     }
 }

@@ -66,7 +66,7 @@ impl AdviseCommand {
         require_database(&self.db)?;
         let figures =
             self.lab_run.as_deref().map_or_else(|| Ok(Figures::built_in()), Figures::of_run)?;
-        let db = self.open.open(&self.db)?;
+        let db = self.open.open(&self.db)?.db;
         let survey = Survey::of(&self.db, &db)?;
         db.close()?;
         let in_use = InUse {
@@ -165,6 +165,10 @@ impl Report {
             .map(|level| format!("{}: {} in {}", level.level, size(level.bytes), level.tables))
             .collect();
         fact("by level", if levels.is_empty() { "none".to_owned() } else { levels.join(", ") });
+        if survey.value_files > 0 {
+            let (bytes, used) = (size(survey.value_file_bytes), size(survey.value_bytes_used));
+            fact("value files", format!("{}, {bytes}, {used} of it used", survey.value_files));
+        }
         fact("logs", size(survey.log_bytes));
         if sample.tables > 0 {
             let entries = counted(sample.entries, "entry", "entries");
@@ -187,22 +191,23 @@ impl Report {
             );
             let block = size(sample.raw_bytes / sample.blocks.max(1));
             let kept = sample.stored_bytes.saturating_mul(100) / sample.raw_bytes.max(1);
-            fact("blocks", format!("{block} on average, compressed to {kept} of 100 bytes"));
+            fact("blocks", format!("{block} on average, stored at {kept} % of their raw size"));
             let (own, policy) = (sample.with_table_filter, sample.with_filter_policy);
             fact(
                 "filters",
                 format!("Terrace's own in {own} of {}, LevelDB's in {policy}", sample.tables),
             );
         }
-        if let Some(times) = log.table_amplification() {
-            let (flushes, compactions) = (
-                counted(log.flushes, "flush", "flushes"),
-                counted(log.compactions, "compaction", "compactions"),
-            );
-            fact(
-                "by the info log",
-                format!("{flushes}, {compactions}, {times:.1} bytes written for each byte flushed"),
-            );
+        if log.flushes > 0 || log.compactions > 0 {
+            let flushes = counted(log.flushes, "flush", "flushes");
+            let compactions = counted(log.compactions, "compaction", "compactions");
+            let ratio = log.write_amplification();
+            let ratio = ratio.map_or(String::new(), |ratio| {
+                format!(
+                    ", write amplification {ratio:.1} (bytes written to tables for each flushed)"
+                )
+            });
+            fact("by the info log", format!("{flushes}, {compactions}{ratio}"));
         }
         if log.longest_compaction_seconds > 0.0 {
             fact("longest compaction", format!("{:.1} s", log.longest_compaction_seconds));

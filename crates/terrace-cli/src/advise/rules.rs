@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::measured::Evidence;
 use super::survey::Survey;
-use crate::opening::PresetName;
+use crate::opening::{PresetName, USUAL_VALUE_LOG};
 use crate::output::columns::{counted, size};
 
 /// Open files that are kept for other uses than tables.
@@ -25,6 +25,8 @@ const MANY_DELETIONS: u64 = 20;
 const ENTRIES_FOR_SHARES: u64 = 1_000;
 /// From here on a value makes the default write buffer small.
 const LARGE_VALUE: u64 = 16 << 10;
+/// From here on compactions of tables mostly copy values.
+const VALUE_FOR_VALUE_LOG: u64 = 2 * USUAL_VALUE_LOG as u64;
 /// A block that costs a look-up much more than the entry in it.
 const LARGE_BLOCK: u64 = 16 << 10;
 /// A log that takes a while to replay.
@@ -71,6 +73,7 @@ pub(super) fn advise(survey: &Survey, in_use: &InUse, workload: Option<PresetNam
         deletions(survey),
         open_files(survey, in_use),
         filters(survey),
+        value_log(survey),
         write_buffer(survey, workload),
         cache(survey, in_use, workload),
         compression(survey),
@@ -177,6 +180,28 @@ fn filters(survey: &Survey) -> Option<Advice> {
             setting: "preset interactive",
             benchmarks: &["readmissing", "readwriterandom"],
         }],
+    })
+}
+
+fn value_log(survey: &Survey) -> Option<Advice> {
+    let value = survey.sample.average_value();
+    if survey.value_files > 0 || survey.table_bytes < SMALL_DATABASE || value < VALUE_FOR_VALUE_LOG
+    {
+        return None;
+    }
+    Some(Advice {
+        setting: "value_log",
+        change: format!(
+            "to {}, and run `terrace convert DB --to extended`, if no LevelDB has to open the \
+             database",
+            size(USUAL_VALUE_LOG as u64)
+        ),
+        why: format!("values have {} on average, and lie in tables", size(value)),
+        gain: "Compactions move pointers in place of the values, so that much less is written \
+               where entries are overwritten or come in random order. Values in value files are \
+               not compressed, and a scan reads each of them by itself."
+            .to_owned(),
+        evidence: vec![],
     })
 }
 
@@ -392,8 +417,13 @@ mod tests {
         );
         assert_eq!(
             settings(&small(Sample { value_bytes: 260_000 * LARGE_VALUE, ..healthy() }), None),
-            ["write_buffer_size"]
+            ["value_log", "write_buffer_size"]
         );
+        let extended = Survey {
+            value_files: 1,
+            ..small(Sample { value_bytes: 260_000 * LARGE_VALUE, ..healthy() })
+        };
+        assert_eq!(settings(&extended, None), ["write_buffer_size"]);
         let large_blocks = || small(Sample { blocks: 1000, ..healthy() });
         assert_eq!(settings(&large_blocks(), None), ["block_size"]);
         assert_eq!(settings(&large_blocks(), Some(PresetName::Analytics)), ["write_buffer_size"]);

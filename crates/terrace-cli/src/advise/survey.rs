@@ -35,6 +35,10 @@ pub(super) struct Survey {
     pub(super) levels: Vec<Level>,
     pub(super) tables: u64,
     pub(super) table_bytes: u64,
+    pub(super) value_files: u64,
+    pub(super) value_file_bytes: u64,
+    /// Bytes in them that tables point at.
+    pub(super) value_bytes_used: u64,
     pub(super) log_bytes: u64,
     /// The bytes that due compactions would read.
     pub(super) pending_compaction_bytes: u64,
@@ -56,6 +60,7 @@ pub(super) struct Sample {
     pub(super) entries: u64,
     pub(super) deletions: u64,
     pub(super) key_bytes: u64,
+    /// Of values in tables and of those in value files that tables point at.
     pub(super) value_bytes: u64,
     pub(super) largest_value: u64,
     /// Tables with a filter of LevelDB's kind, and with Terrace's own.
@@ -81,6 +86,9 @@ impl Survey {
             tables: levels.iter().map(|level| level.tables).sum(),
             table_bytes: saturating_sum(levels.iter().map(|level| level.bytes)),
             levels,
+            value_files: stats.value_files as u64,
+            value_file_bytes: stats.value_file_bytes,
+            value_bytes_used: stats.value_bytes_used,
             log_bytes: files
                 .iter()
                 .filter(|file| file.file_type == FileType::Log)
@@ -153,8 +161,10 @@ impl Sample {
                     self.entries += 1;
                     self.deletions += u64::from(entry.effect == Effect::Delete);
                     self.key_bytes += entry.key.len() as u64;
-                    self.value_bytes += entry.value.len() as u64;
-                    self.largest_value = self.largest_value.max(entry.value.len() as u64);
+                    let length = entry.value.len() as u64;
+                    let length = entry.pointed.map_or(length, |pointed| pointed.length);
+                    self.value_bytes = self.value_bytes.saturating_add(length);
+                    self.largest_value = self.largest_value.max(length);
                     if is_loose {
                         let room = LOOSE_BYTES - loose.len();
                         loose.extend(entry.key.iter().chain(entry.value).take(room));

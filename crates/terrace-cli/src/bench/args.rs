@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::opening::{CompressionName, PresetName, parse_size};
+use crate::number::{parse_size, parse_value_log};
+use crate::opening::{CompressionName, PresetName};
 
 const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompact,readrandom,readmissing,readhot,\
                                 seekrandom,readseq,readreverse,readwhilewriting,compact,readrandom,readseq,fill100K";
@@ -13,58 +14,145 @@ const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompac
 #[command(rename_all = "snake_case")]
 pub(crate) struct BenchArgs {
     /// Benchmarks to run, in this order, separated by commas
-    #[arg(long, value_delimiter = ',', default_value = USUAL_BENCHMARKS, hide_default_value = true, value_name = "NAMES")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = USUAL_BENCHMARKS,
+        hide_default_value = true,
+        value_name = "NAMES"
+    )]
     pub(super) benchmarks: Vec<String>,
     /// Entries
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        default_value_t = 1_000_000,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(super) num: u64,
     /// Reads [default: as many as entries]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(super) reads: Option<u64>,
     /// Bytes of a value
-    #[arg(long, alias = "value-size", default_value = "100", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "value-size",
+        default_value = "100",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) value_size: usize,
     /// Threads that share the work
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..=1024)
+    )]
     pub(super) threads: u64,
     /// Entries in a batch of fillseqbatch and fillrandbatch
-    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        default_value_t = 1000,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(super) batch: u64,
     /// Begin with the settings for a kind of application; other options override them
     #[arg(long, value_name = "NAME")]
     pub(super) preset: Option<PresetName>,
     /// Bytes of the block cache [default: 8M]
-    #[arg(long, alias = "cache-size", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "cache-size",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) cache_size: Option<usize>,
     /// Bytes that memtables, tables and blocks take together at most [default: no bound]
-    #[arg(long, alias = "memory-budget", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "memory-budget",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) memory_budget: Option<usize>,
     /// Bytes of a memtable [default: 4M]
-    #[arg(long, alias = "write-buffer-size", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "write-buffer-size",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) write_buffer_size: Option<usize>,
     /// How blocks are compressed
     #[arg(long, default_value = "snappy", value_name = "HOW")]
     pub(super) compression: CompressionName,
     /// Bits per key of LevelDB's bloom filters, 0 for none
-    #[arg(long, alias = "bloom-bits", default_value_t = 0, value_name = "N")]
+    #[arg(
+        long,
+        alias = "bloom-bits",
+        default_value_t = 0,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub(super) bloom_bits: usize,
     /// Bits per key of Terrace's own filters, 0 for none
-    #[arg(long, alias = "table-filter-bits", default_value_t = 10, value_name = "N")]
+    #[arg(
+        long,
+        alias = "table-filter-bits",
+        default_value_t = 10,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub(super) table_filter_bits: usize,
     /// Bytes of a block before compression
-    #[arg(long, alias = "block-size", default_value = "4K", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "block-size",
+        default_value = "4K",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) block_size: usize,
     /// Bytes of a table before the next begins
-    #[arg(long, alias = "max-file-size", default_value = "2M", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "max-file-size",
+        default_value = "2M",
+        value_parser = parse_size,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) max_file_size: usize,
     /// Keep values of at least this size in value files [default: values stay in tables]
-    #[arg(long, alias = "value-log", value_parser = parse_size, value_name = "SIZE")]
+    #[arg(
+        long,
+        alias = "value-log",
+        value_parser = parse_value_log,
+        allow_hyphen_values = true,
+        value_name = "SIZE"
+    )]
     pub(super) value_log: Option<usize>,
     /// Files open at the same time [default: 1000]
-    #[arg(long, alias = "max-open-files", value_name = "N")]
+    #[arg(long, alias = "max-open-files", value_name = "N", allow_negative_numbers = true)]
     pub(super) max_open_files: Option<usize>,
     /// Background threads that flush and compact
-    #[arg(long, alias = "background-threads", default_value_t = 2, value_name = "N")]
+    #[arg(
+        long,
+        alias = "background-threads",
+        default_value_t = 2,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub(super) background_threads: usize,
     /// Append to logs by system calls, not through mapped segments
     #[arg(long = "no_mapped_log", alias = "no-mapped-log", action = ArgAction::SetTrue)]
@@ -79,7 +167,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(super) yes: bool,
     /// Where the pseudo-random numbers begin
-    #[arg(long, default_value_t = 301, value_name = "N")]
+    #[arg(long, default_value_t = 301, value_name = "N", allow_negative_numbers = true)]
     pub(super) seed: u64,
     /// Print the distribution of latencies of every benchmark
     #[arg(long, conflicts_with = "json")]

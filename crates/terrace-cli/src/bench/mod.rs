@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use crate::failure::{Failure, Result};
-use crate::opening::has_database;
+use crate::opening::{has_database, require_directory};
 use crate::output::Output;
 use crate::signals::{self, Registered};
 pub(crate) use args::BenchArgs;
@@ -114,6 +114,9 @@ impl BenchArgs {
 
     fn directory(&self) -> Result<(PathBuf, Option<(TempDir, Registered)>)> {
         if let Some(path) = &self.db {
+            if path.exists() {
+                require_directory(path)?;
+            }
             return Ok((path.clone(), None));
         }
         let temporary =

@@ -7,14 +7,16 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
-use terrace::{Db, MemEnv, MemoryBudget, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{
+    Db, MemEnv, MemoryBudget, Options, ReadOptions, RecoveryMode, WriteBatch, WriteOptions,
+};
 
 use super::args::BenchArgs;
 use super::data::{KEY_SIZE, Key, Random, ValuePool};
 use super::meter::{ProcessCounters, Work, disk_bytes};
 use super::workload::Benchmark;
 use crate::failure::{Failure, Result};
-use crate::opening::{PresetName, with_bloom};
+use crate::opening::{PresetName, open_database, with_bloom};
 use crate::progress::Progress;
 use crate::signals::make_uninterrupted;
 
@@ -93,8 +95,9 @@ impl<'a> Runner<'a> {
         match self.db.take() {
             Some(db) => Ok(self.db.insert(db)),
             None => {
+                let mode = RecoveryMode::default();
                 // An open makes the directory, which a signal may just have removed.
-                let db = make_uninterrupted(|| Db::open(&self.path, self.options()))?;
+                let db = make_uninterrupted(|| open_database(&self.path, self.options(), mode))?.db;
                 Ok(self.db.insert(db))
             }
         }
@@ -143,7 +146,8 @@ impl<'a> Runner<'a> {
     pub(super) fn run(&mut self, benchmark: Benchmark) -> Result<Outcome> {
         if benchmark.is_fill() && !self.args.use_existing_db {
             self.close()?;
-            terrace::destroy(&self.path, &self.options())?;
+            terrace::destroy(&self.path, &self.options())
+                .map_err(|error| Failure::of_engine(&self.path, error))?;
         }
         self.db()?;
         self.measure(benchmark)

@@ -9,13 +9,10 @@ use terrace::CompactOptions;
 use super::upkeep::Held;
 use crate::directory::{FileType, list_files};
 use crate::failure::{Failure, Result};
-use crate::opening::{Missing, WriteArgs};
+use crate::opening::{Missing, USUAL_VALUE_LOG, WriteArgs};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
-
-/// The size from which on values go to value files where `--value-log` does not say.
-const USUAL_VALUE_LOG: usize = 4 << 10;
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertCommand {
@@ -47,10 +44,11 @@ impl ConvertCommand {
                 return Err(Failure::other("a plain database has no value log: drop --value-log"));
             }
         };
-        let db = self.write.open_with_value_log(&self.db, threshold, Missing::Fail)?;
+        let db = self.write.open_with_value_log(&self.db, threshold, Missing::Fail)?.db;
         let progress = Progress::spinner("converting");
         let before = Held::by(&db);
         db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true))?;
+        db.wait_idle()?;
         let after = Held::by(&db);
         db.close()?;
         drop(progress);

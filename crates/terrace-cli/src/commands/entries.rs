@@ -116,13 +116,23 @@ fn read_whole(path: &Path) -> Result<Vec<u8>> {
             .map_err(|e| Failure::other(format!("cannot read standard input: {e}")))?
     } else {
         let file = std::fs::File::open(path).map_err(|e| Failure::io("open", path, &e))?;
+        let metadata = file.metadata().map_err(|e| Failure::io("open", path, &e))?;
+        if metadata.is_dir() {
+            return Err(Failure::other(format!("{} is a directory", path.display())));
+        }
+        if metadata.len() >= VALUE_LIMIT {
+            return Err(too_large(path));
+        }
         read_value(file).map_err(|e| Failure::io("read", path, &e))?
     };
     if bytes.len() as u64 >= VALUE_LIMIT {
-        let path = path.display();
-        return Err(Failure::other(format!("{path} is too large for a value: 4 GiB or more")));
+        return Err(too_large(path));
     }
     Ok(bytes)
+}
+
+fn too_large(path: &Path) -> Failure {
+    Failure::other(format!("{} is too large for a value: 4 GiB or more", path.display()))
 }
 
 fn read_value(input: impl Read) -> io::Result<Vec<u8>> {
@@ -153,7 +163,7 @@ impl GetArgs {
         let Some(value) = value else {
             return Err(Failure::Missing(format!(
                 "no entry for the key {}",
-                form.notation.encode(&key)
+                form.notation.in_message(&key)
             )));
         };
         match (self.raw, form.json) {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use terrace::{Compression, Keyspace, KeyspaceOptions};
 
-use super::lifetime::parse_seconds;
 use super::scope::find;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
+use crate::number::parse_seconds;
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::own_entries;
@@ -40,10 +40,10 @@ pub(crate) struct CreateKeyspaceArgs {
     #[arg(long, value_name = "HOW")]
     own_compression: Option<String>,
     /// Bytes of its blocks before compression, whatever the database says
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     own_block_size: Option<usize>,
     /// Bits for each of its keys in the filters of tables, whatever the database says
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true)]
     own_filter_bits: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct ListKeyspacesArgs {
 impl Run for ListKeyspacesArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let names = match find(db, &self.names).map_err(Failure::of_missing)? {
+        let names = match find(db, &self.names)? {
             Some(parent) => parent.keyspaces()?,
             None => db.keyspaces()?,
         };
@@ -120,7 +120,7 @@ pub(crate) struct StatKeyspaceArgs {
 impl Run for StatKeyspaceArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let Some(keyspace) = find(db, &self.names).map_err(Failure::of_missing)? else {
+        let Some(keyspace) = find(db, &self.names)? else {
             return Ok(());
         };
         let (mut count, mut bytes) = (0_u64, 0_u64);
@@ -137,12 +137,17 @@ impl Run for StatKeyspaceArgs {
         drop(progress);
         let (within, on_disk) = (keyspace.keyspaces()?, keyspace.approximate_size()?);
         let settings = settings(session, &keyspace)?;
+        let shown = |(name, value): &(String, String)| match (name.as_str(), value.as_str()) {
+            (name, "") => name.to_owned(),
+            ("ttl", value) => format!("ttl {value} ms"),
+            (name, value) => format!("{name} {value}"),
+        };
         if self.json || session.form().json {
             return out.json(&json!({
                 "entries": count,
                 "bytes": bytes,
                 "table_bytes": on_disk,
-                "settings": settings,
+                "settings": settings_as_json(&settings),
                 "keyspaces": within,
             }));
         }
@@ -150,6 +155,7 @@ impl Run for StatKeyspaceArgs {
         out.line(format!("{entries}, {} of keys and values", size(bytes)))?;
         out.line(format!("about {} in tables", size(on_disk)))?;
         if !settings.is_empty() {
+            let settings: Vec<_> = settings.iter().map(shown).collect();
             out.line(format!("settings: {}", settings.join(", ")))?;
         }
         match within.is_empty() {
@@ -159,17 +165,28 @@ impl Run for StatKeyspaceArgs {
     }
 }
 
-/// The settings with which it was created, as its entry in the catalogue has them
+/// The settings with which it was created, names and values, as its entry in the catalogue has them
 /// (`docs/format.md`); none if it has no entry.
-fn settings(session: &Session<'_>, keyspace: &Keyspace) -> Result<Vec<String>> {
+fn settings(session: &Session<'_>, keyspace: &Keyspace) -> Result<Vec<(String, String)>> {
     let key = [own_entries::PREFIX, b"keyspace", &keyspace.key("")].concat();
     let entry = session.get(&key)?.unwrap_or_default();
     let lines = String::from_utf8_lossy(&entry).into_owned();
-    let with_unit = |line: &str| match line.starts_with("ttl ") {
-        true => format!("{line} ms"),
-        false => line.to_owned(),
-    };
-    Ok(lines.lines().skip(1).map(with_unit).collect())
+    let settings = lines.lines().skip(1).map(|line| line.split_once(' ').unwrap_or((line, "")));
+    Ok(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+/// `{"expiry": true, "ttl_ms": 3600000, "compression": "none"}`
+fn settings_as_json(settings: &[(String, String)]) -> Value {
+    let settings = settings.iter().map(|(name, value)| {
+        let name = if name == "ttl" { "ttl_ms" } else { name };
+        let value = match (value.as_str(), value.parse::<u64>()) {
+            ("", _) => true.into(),
+            (_, Ok(number)) => number.into(),
+            (text, Err(_)) => text.into(),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(settings.collect())
 }
 
 #[derive(Args, Debug)]
@@ -183,14 +200,14 @@ impl Run for DropKeyspaceArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
         let db = session.db_without_transaction()?;
-        let parent = find(db, parents).map_err(Failure::of_missing)?;
+        let parent = find(db, parents)?;
         let dropped = match &parent {
             Some(parent) => parent.drop_keyspace(name)?,
             None => db.drop_keyspace(name)?,
         };
         if !dropped {
             // The error that names it.
-            find(db, &self.names).map_err(Failure::of_missing)?;
+            find(db, &self.names)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::number::parse_whole;
+use crate::number::parse_seconds;
 
 /// The option of commands that set a value.
 #[derive(Args, Debug, Clone, Copy, Default)]
@@ -17,9 +17,4 @@ pub(crate) struct LifetimeArgs {
         allow_negative_numbers = true
     )]
     pub(crate) ttl: Option<Duration>,
-}
-
-/// A time in whole seconds.
-pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    parse_whole(text).map(Duration::from_secs)
 }

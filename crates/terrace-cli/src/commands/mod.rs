@@ -29,6 +29,7 @@ use terrace::{
 use self::scope::{Scope, ScopeArgs};
 use crate::failure::{Failure, Result};
 use crate::form::Form;
+use crate::opening::Opened;
 use crate::output::Output;
 use crate::range::KeyRange;
 use crate::signals;
@@ -47,8 +48,10 @@ fn no_transaction() -> Failure {
 pub(crate) struct Session<'a> {
     path: &'a Path,
     form: Form,
-    open: &'a dyn Fn() -> Result<Db>,
-    db: OnceCell<Db>,
+    open: &'a dyn Fn() -> Result<Opened>,
+    db: OnceCell<Opened>,
+    /// The size from which on values go to value files, if they do.
+    value_log: Option<usize>,
     /// The keyspace of commands that name none.
     keyspace: Vec<String>,
     /// The shell's open transaction. Reads see it, and writes go there.
@@ -56,9 +59,16 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Db>) -> Self {
-        let (db, keyspace, transaction) = (OnceCell::new(), Vec::new(), RefCell::new(None));
-        Session { path, form, open, db, keyspace, transaction }
+    pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Opened>) -> Self {
+        Session {
+            path,
+            form,
+            open,
+            db: OnceCell::new(),
+            value_log: None,
+            keyspace: Vec::new(),
+            transaction: RefCell::new(None),
+        }
     }
 
     /// The database's directory.
@@ -73,6 +83,17 @@ impl<'a> Session<'a> {
 
     pub(crate) fn set_form(&mut self, form: Form) {
         self.form = form;
+    }
+
+    /// The same where values of this size go to value files.
+    pub(crate) fn with_value_log(mut self, value_log: Option<usize>) -> Self {
+        self.value_log = value_log;
+        self
+    }
+
+    /// The size from which on values go to value files, if they do.
+    pub(crate) fn value_log(&self) -> Option<usize> {
+        self.value_log
     }
 
     /// Has commands that name no keyspace work in this one.
@@ -90,11 +111,21 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn db(&self) -> Result<&Db> {
-        if let Some(db) = self.db.get() {
-            return Ok(db);
+        if let Some(opened) = self.db.get() {
+            return Ok(&opened.db);
         }
-        let db = (self.open)()?;
-        Ok(self.db.get_or_init(|| db))
+        let opened = (self.open)()?;
+        Ok(&self.db.get_or_init(|| opened).db)
+    }
+
+    /// Fails if recovery left writes out of the database, of which `copy` was made.
+    pub(crate) fn require_whole(&self, copy: &str) -> Result<()> {
+        match self.db.get() {
+            Some(opened) if opened.lacks_writes => Err(Failure::Incomplete(format!(
+                "{copy} is incomplete: it lacks what was left out of the log"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The value of a key.
@@ -248,7 +279,7 @@ impl<'a> Session<'a> {
     /// again.
     pub(crate) fn release(&mut self) -> Result<()> {
         self.refuse_transaction()?;
-        self.db.take().map_or(Ok(()), |db| Ok(db.close()?))
+        self.db.take().map_or(Ok(()), |opened| Ok(opened.db.close()?))
     }
 
     /// Ends the transaction and does its writes, durably.
@@ -280,8 +311,8 @@ impl<'a> Session<'a> {
     pub(crate) fn close(self) -> Result<()> {
         let unfinished =
             self.transaction.into_inner().filter(|transaction| !transaction.is_empty());
-        if let Some(db) = self.db.into_inner() {
-            db.close()?;
+        if let Some(opened) = self.db.into_inner() {
+            opened.db.close()?;
         }
         match unfinished {
             None => Ok(()),

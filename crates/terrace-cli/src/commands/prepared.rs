@@ -13,6 +13,10 @@ use crate::range::decode_argument;
 use crate::text::to_json;
 
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("hex", |hex| hex.help("Print names as pairs of hexadecimal digits")),
+    mut_arg("base64", |base64| base64.help("Print names as base64"))
+)]
 pub(crate) struct ListPreparedArgs {
     #[command(flatten)]
     form: FormArgs,
@@ -41,6 +45,10 @@ impl Run for ListPreparedArgs {
 
 /// The name of a prepared transaction.
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("hex", |hex| hex.help("The name is pairs of hexadecimal digits")),
+    mut_arg("base64", |base64| base64.help("The name is base64"))
+)]
 struct NameArgs {
     /// The name under which the transaction is prepared
     name: OsString,

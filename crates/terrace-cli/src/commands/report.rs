@@ -10,8 +10,11 @@ use crate::directory::{FileType, ListedFile, list_files};
 use crate::failure::Result;
 use crate::form::{Form, FormArgs};
 use crate::output::Output;
-use crate::output::columns::{Columns, size};
+use crate::output::columns::{Columns, counted, size};
 use crate::text::to_json;
+
+/// Below this much that was flushed, write amplification says nothing.
+const FLUSHED_FOR_RATIOS: u64 = 1 << 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct StatArgs {
@@ -21,6 +24,10 @@ pub(crate) struct StatArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("hex", |hex| hex.help("Print keys as pairs of hexadecimal digits")),
+    mut_arg("base64", |base64| base64.help("Print keys as base64"))
+)]
 pub(crate) struct FilesArgs {
     #[command(flatten)]
     form: FormArgs,
@@ -135,7 +142,11 @@ fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
     fact(
         "on disk",
         true,
-        format!("{} in {} files", size(files.iter().map(|file| file.size).sum()), files.len()),
+        format!(
+            "{} in {}",
+            size(files.iter().map(|file| file.size).sum()),
+            counted(files.len() as u64, "file", "files")
+        ),
     );
     fact("last sequence number", true, stats.sequence.to_string());
     fact("memtable", true, size(stats.memtable_bytes));
@@ -162,25 +173,35 @@ fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
     );
     fact(
         "write amplification",
-        stats.user_bytes_written > 0,
+        stats.user_bytes_written > 0 && stats.flush_bytes_written >= FLUSHED_FOR_RATIOS,
         format!("{:.2}", stats.write_amplification),
     );
     let (used, capacity) = (size(stats.cache_used), size(stats.cache_capacity));
     fact(
         "block cache",
         true,
-        format!("{used} of {capacity}, {} hits, {} misses", stats.cache_hits, stats.cache_misses),
+        format!(
+            "{used} of {capacity}, {}, {}",
+            counted(stats.cache_hits, "hit", "hits"),
+            counted(stats.cache_misses, "miss", "misses")
+        ),
     );
-    let spared = format!("{} asked, {} reads spared", stats.filter_checked, stats.filter_useful);
+    let spared = counted(stats.filter_useful, "read", "reads");
+    let spared = format!("{} asked, {spared} spared", stats.filter_checked);
     fact("filters", stats.filter_checked > 0, spared);
     fact("open tables", true, stats.open_tables.to_string());
     fact("snapshots", true, stats.snapshots.to_string());
     if let Some(age) = stats.oldest_snapshot_age {
         fact("oldest snapshot", true, format!("{:.1} s", age.as_secs_f64()));
     }
-    let locks = format!("{} keys, {} waits", stats.locked_keys, stats.lock_waits);
+    let locks = format!(
+        "{}, {}",
+        counted(stats.locked_keys as u64, "key", "keys"),
+        counted(stats.lock_waits, "wait", "waits")
+    );
     fact("locks", stats.locked_keys > 0 || stats.lock_waits > 0, locks);
-    let stalled = format!("{} times, {:.3} s", stats.stall_count, stats.stall_micros as f64 / 1e6);
+    let stalled = counted(stats.stall_count, "time", "times");
+    let stalled = format!("{stalled}, {:.3} s", stats.stall_micros as f64 / 1e6);
     fact("writers slowed", stats.stall_count > 0, stalled);
     if let Some(error) = &stats.background_error {
         fact("background error", true, error.clone());

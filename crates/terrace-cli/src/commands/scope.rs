@@ -87,12 +87,13 @@ impl Scope {
     }
 }
 
-/// The keyspace that names lead to, each within the one before; none without names.
+/// The keyspace that names lead to, each within the one before; none without names. Fails as for a
+/// key that is not there if one of them is missing.
 pub(super) fn find(db: &Db, names: &[String]) -> Result<Option<Keyspace>> {
     let Some((first, rest)) = names.split_first() else { return Ok(None) };
-    let mut keyspace = db.keyspace(first)?;
+    let mut keyspace = db.keyspace(first).map_err(Failure::of_missing)?;
     for name in rest {
-        keyspace = keyspace.keyspace(name)?;
+        keyspace = keyspace.keyspace(name).map_err(Failure::of_missing)?;
     }
     Ok(Some(keyspace))
 }

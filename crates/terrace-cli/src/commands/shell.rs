@@ -34,7 +34,7 @@ use crate::commands::upkeep::{CheckpointArgs, CompactArgs, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::form::Form;
-use crate::opening::{Missing, WriteArgs, require_database};
+use crate::opening::{Missing, WriteArgs};
 use crate::output::Output;
 use crate::signals;
 use crate::source::Source;
@@ -64,7 +64,8 @@ compact [--force]        compact tables           inspect FILE ...         look 
 verify                   check everything         advise                   which settings suit
 checkpoint DIR           a copy of the database
 
-Ctrl-C ends a scan, and twice the session; Tab completes commands, options and paths.
+Ctrl-C ends a scan or a load, and drops a line that is typed. Twice during another command, such as
+compact, it ends the session. Tab completes commands, options and paths.
 
 .help [COMMAND]          this, or more about a command
 .mode text|hex|base64    how keys and values are written
@@ -147,7 +148,7 @@ enum Verb {
     Stat(StatArgs),
     /// List the files of the database
     Files(FilesArgs),
-    /// Show what is in a table, a log, a value file or a MANIFEST
+    /// Show what is in a table, a log, a value file, a MANIFEST or CURRENT
     Inspect(InspectArgs),
     /// Compact tables until deleted and overwritten entries are gone
     Compact(CompactArgs),
@@ -251,15 +252,12 @@ impl ShellCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let open = || {
             if self.read_only {
-                require_database(&self.db)?;
-                return Ok(terrace::Db::open(
-                    &self.db,
-                    self.write.options(&self.db).read_only(true).prepared_transactions(true),
-                )?);
+                return self.write.open_read_only(&self.db);
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
         };
-        let mut session = Session::new(&self.db, Form::default(), &open);
+        let mut session =
+            Session::new(&self.db, Form::default(), &open).with_value_log(self.write.value_log());
         session.set_keyspace(&self.scope.names);
         session.scope(&ScopeArgs::default())?;
         session.db()?;
@@ -367,7 +365,10 @@ impl Shell<'_> {
                         Err(Failure::ClosedPipe) if is_script => {}
                         flushed => flushed?,
                     }
-                    source.mistake(failure).report();
+                    // A command whose output has said what it found has no message.
+                    if !failure.to_string().is_empty() {
+                        source.mistake(failure).report();
+                    }
                     if bail {
                         return Ok(());
                     }

@@ -26,6 +26,10 @@ use crate::words;
 const PROGRESS_STRIDE: u64 = 1 << 10;
 
 #[derive(Args, Debug)]
+#[command(mut_arg(
+    "json",
+    |json| json.help("The input is JSON, one object a line; so is what is printed")
+))]
 pub(crate) struct LoadArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
@@ -40,6 +44,7 @@ pub(crate) struct LoadArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("json", |json| json.help("The same as --format json")))]
 pub(crate) struct DumpArgs {
     /// The output; a file that exists is replaced when the dump is complete; standard output if
     /// missing or -
@@ -61,6 +66,10 @@ pub(crate) struct DumpArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg(
+    "json",
+    |json| json.help("Print JSON; the input is put and delete lines all the same")
+))]
 pub(crate) struct BatchArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
@@ -95,14 +104,16 @@ impl Run for LoadArgs {
         let scope = session.scope(&self.scope)?;
         let _registered = signals::remove_temporary_files_at_signal(session.path());
         match load(db, &scope, first, &mut reader, progress, &mut taken) {
-            Ok(()) => report_written(
-                out,
-                form,
-                "loaded",
-                ["entry", "entries"],
-                taken.entries,
-                taken.bytes,
-            ),
+            Ok(()) => {
+                let names = ["entry", "entries"];
+                report_written(out, form, "loaded", names, taken.entries, taken.bytes)?;
+                match session.value_log() {
+                    Some(threshold) if taken.largest >= threshold && !form.json => {
+                        report_values_in_tables(session, threshold, out)
+                    }
+                    _ => Ok(()),
+                }
+            }
             Err(Failure::Other(message)) if taken.entries > 0 => {
                 let entries = counted(taken.entries, "entry", "entries");
                 Err(Failure::Other(format!("{message} ({entries} before it loaded)")))
@@ -120,6 +131,8 @@ type Entry = (Vec<u8>, Vec<u8>);
 struct Taken {
     entries: u64,
     bytes: u64,
+    /// The size of the largest value.
+    largest: usize,
 }
 
 /// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the
@@ -143,6 +156,7 @@ fn load(
                     .map_err(|error| error.context("nothing was loaded"))?;
                 taken.entries += 1;
                 taken.bytes += (key.len() + value.len()) as u64;
+                taken.largest = taken.largest.max(value.len());
                 if taken.entries.is_multiple_of(PROGRESS_STRIDE) {
                     progress.set(reader.source().bytes_read());
                 }
@@ -156,6 +170,19 @@ fn load(
     let _spinner = Progress::spinner("putting the tables in place");
     load.finish()?;
     end
+}
+
+/// A load writes tables, whatever the size of values.
+fn report_values_in_tables(
+    session: &Session<'_>,
+    threshold: usize,
+    out: &mut Output,
+) -> Result<()> {
+    let path = session.path().display();
+    out.line(format!(
+        "values of {threshold} bytes and more are in tables until a compaction moves them; \
+         `terrace convert {path} --to extended --value-log {threshold}` moves all of them"
+    ))
 }
 
 fn report_written(
@@ -219,9 +246,10 @@ impl Run for DumpArgs {
             );
         }
         match file {
-            Some(file) => file.finish(),
-            None => out.flush(),
+            Some(file) => file.finish()?,
+            None => out.flush()?,
         }
+        session.require_whole("the dump")
     }
 }
 
@@ -284,13 +312,20 @@ fn add_operation(
             batch.delete(stored_key);
             Ok(key.len() as u64)
         }
-        [b"put", ..] => Err(format!(
-            "put takes a key and a value, here are {} words after it",
-            fields.len() - 1
-        )),
-        [b"delete", ..] => {
-            Err(format!("delete takes a key, here are {} words after it", fields.len() - 1))
+        [b"put", rest @ ..] => {
+            Err(format!("put takes a key and a value, here {} after it", number_of_words(rest)))
         }
-        [other, ..] => Err(format!("must be put or delete, is {}", Notation::Text.encode(other))),
+        [b"delete", rest @ ..] => {
+            Err(format!("delete takes a key, here {} after it", number_of_words(rest)))
+        }
+        [other, ..] => {
+            Err(format!("must be put or delete, is {}", Notation::Text.in_message(other)))
+        }
     }
+}
+
+/// `is 1 word`, `are 3 words`
+fn number_of_words(words: &[&[u8]]) -> String {
+    let verb = if words.len() == 1 { "is" } else { "are" };
+    format!("{verb} {}", counted(words.len() as u64, "word", "words"))
 }

@@ -82,7 +82,7 @@ impl Run for CasArgs {
             true => Ok(()),
             false => Err(Failure::Missing(format!(
                 "{} {}; nothing was changed",
-                notation.encode(&key),
+                notation.in_message(&key),
                 if self.if_absent { "has a value" } else { "does not have the expected value" }
             ))),
         }

@@ -3,20 +3,24 @@
 
 use std::ffi::OsString;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 use terrace::{CompactOptions, Db, Problem};
 
 use super::{Run, Session};
+use crate::directory::list_files;
 use crate::failure::{Failure, Result};
 use crate::form::FormArgs;
-use crate::opening::{OpenArgs, WriteArgs, require_database, require_directory};
+use crate::opening::{OpenArgs, WriteArgs, require_database};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
 use crate::range::decode_argument;
+
+/// The directory of a database in which damaged files are kept.
+const LOST: &str = "lost";
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyCommand {
@@ -38,8 +42,11 @@ impl VerifyCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_database(&self.db)?;
         let progress = Progress::bytes("verifying", Some(0));
-        let report = terrace::verify_with(&self.db, &self.open.read_options(), &mut |step| {
-            progress.set_of(step.done, step.total);
+        let report = self.open.while_busy(|| {
+            terrace::verify_with(&self.db, &self.open.read_options(), &mut |step| {
+                progress.set_of(step.done, step.total);
+            })
+            .map_err(|error| Failure::of_engine(&self.db, error))
         });
         drop(progress);
         let mut report = report?;
@@ -101,9 +108,13 @@ pub(crate) struct RepairCommand {
 
 impl RepairCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
-        require_directory(&self.db)?;
+        require_database(&self.db)?;
+        let lost_logs = lost_logs(&self.db);
         let progress = Progress::spinner("repairing");
-        let report = terrace::repair(&self.db, &self.write.options(&self.db));
+        let report = self.write.open_args().while_busy(|| {
+            terrace::repair(&self.db, &self.write.options(&self.db))
+                .map_err(|error| Failure::of_engine(&self.db, error))
+        });
         drop(progress);
         let report = report?;
         if self.json {
@@ -114,6 +125,7 @@ impl RepairCommand {
                 "log_entries": report.log_entries,
                 "problems": problems_as_json(&report.problems),
                 "moved": report.moved,
+                "lost_logs": lost_logs,
             }))?;
         } else {
             print_problems("", &report.problems, out)?;
@@ -132,6 +144,14 @@ impl RepairCommand {
             out.line(format!(
                 "read {tables} and {logs}; the database holds {entries} in tables{in_logs}"
             ))?;
+            if !lost_logs.is_empty() {
+                out.line(format!(
+                    "not read: {} in {}, of an earlier open or repair; `terrace help repair` says \
+                     how to read them",
+                    lost_logs.join(", "),
+                    self.db.join(LOST).display()
+                ))?;
+            }
         }
         // No problem is known to be harmless: without a MANIFEST, for one, nothing tells whether a
         // table is missing, and obsolete tables bring deleted entries back.
@@ -139,7 +159,26 @@ impl RepairCommand {
     }
 }
 
+/// The logs that an open or a repair has kept because they are damaged.
+fn lost_logs(database: &Path) -> Vec<String> {
+    let lost = list_files(&database.join(LOST)).unwrap_or_default().into_iter();
+    let logs = lost.map(|file| file.name).filter(|name| is_lost_log(name));
+    logs.collect()
+}
+
+/// Whether a file of lost/ is a log: `000003.log`, or `000003.log.2` where the name was taken.
+fn is_lost_log(name: &str) -> bool {
+    let (number, rest) = name.split_once('.').unwrap_or_default();
+    let is_log = rest == "log" || rest.starts_with("log.");
+    is_log && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("hex", |hex| hex.help("--from and --to are pairs of hexadecimal digits")),
+    mut_arg("base64", |base64| base64.help("--from and --to are base64")),
+    mut_arg("json", |json| json.help("Print JSON"))
+)]
 pub(crate) struct CompactArgs {
     /// Begin at this key
     #[arg(long, value_name = "KEY")]
@@ -168,6 +207,9 @@ impl Run for CompactArgs {
         let options = CompactOptions::new().force(self.force);
         let end = |key: Option<Vec<u8>>| key.map_or(Bound::Unbounded, Bound::Included);
         db.compact_range_with((end(from), end(to)), options)?;
+        // The values of value files that are mostly unused now are moved by compactions that the
+        // background begins.
+        db.wait_idle()?;
         drop(progress);
         let after = Held::by(db);
         if form.json {
@@ -220,19 +262,21 @@ pub(crate) struct CheckpointArgs {
 impl Run for CheckpointArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
+        self.check_place(session.path())?;
         let progress = Progress::spinner("copying");
         let report = db.checkpoint(&self.to);
         drop(progress);
         let report = report?;
         if self.json || session.form().json {
-            return out.json(&json!({
+            out.json(&json!({
                 "tables": report.tables,
                 "value_files": report.value_files,
                 "linked": report.linked,
                 "table_bytes": report.table_bytes,
                 "value_bytes": report.value_bytes,
                 "sequence": report.sequence,
-            }));
+            }))?;
+            return session.require_whole("the copy");
         }
         let mut files = counted(report.tables as u64, "table", "tables");
         if report.value_files > 0 {
@@ -244,7 +288,31 @@ impl Run for CheckpointArgs {
             "{to}: {files}, {} of them linked, {}",
             report.linked,
             size(report.table_bytes + report.value_bytes)
-        ))
+        ))?;
+        session.require_whole("the copy")
+    }
+}
+
+impl CheckpointArgs {
+    /// Fails if the copy would be a file, or a part of the database.
+    fn check_place(&self, database: &Path) -> Result<()> {
+        let to = self.to.display();
+        if self.to.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+            return Err(Failure::other(format!(
+                "{to} is a file; a copy needs a directory that is absent or empty"
+            )));
+        }
+        let database = database.canonicalize().map_err(|e| Failure::io("open", database, &e))?;
+        // Of a directory that is to be made, those above it that are there.
+        let to = std::path::absolute(&self.to).map_err(|e| Failure::io("open", &self.to, &e))?;
+        let above = to.ancestors().find_map(|above| above.canonicalize().ok());
+        match above.is_some_and(|above| above.starts_with(&database)) {
+            true => Err(Failure::other(format!(
+                "{} is in the database's own directory; a copy needs one outside of it",
+                self.to.display()
+            ))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -266,7 +334,8 @@ impl DestroyCommand {
                 "this would remove the database {path}; add --yes to do it"
             )));
         }
-        terrace::destroy(&self.db, &terrace::Options::new())?;
+        terrace::destroy(&self.db, &terrace::Options::new())
+            .map_err(|error| Failure::of_engine(&self.db, error))?;
         let left = self
             .db
             .read_dir()
@@ -276,10 +345,12 @@ impl DestroyCommand {
         if left.is_empty() && self.db.is_dir() {
             out.line(format!("the directory {path} stays, empty"))?;
         }
-        if left.iter().any(|name| name == "lost") {
-            out.line(format!("{path}/lost stays: damaged files that a recovery or a repair kept"))?;
+        if left.iter().any(|name| name == LOST) {
+            out.line(format!(
+                "{path}/{LOST} stays: damaged files that a recovery or a repair kept"
+            ))?;
         }
-        if left.iter().any(|name| name != "lost") {
+        if left.iter().any(|name| name != LOST) {
             out.line(format!(
                 "the directory {path} stays: it holds files that are not the database's"
             ))?;

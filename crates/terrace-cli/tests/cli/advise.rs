@@ -295,3 +295,27 @@ fn what_the_lab_measured_is_said() {
     std::fs::write(tool.path("run").join("results.json"), "{\"run\":").expect("written");
     tool.run(&[&advise[..], &["run"]].concat()).fails(2, "no run of the lab");
 }
+
+#[test]
+fn large_values_are_measured_wherever_they_lie() {
+    let tool = Tool::new();
+    let lines: String =
+        (0..600).map(|number| format!("key{number:03}\t{}\n", "v".repeat(20_000))).collect();
+    tool.ok_with(&["load", "db", "--compression", "none"], lines.as_bytes());
+    let report = tool.advice(&["db"]);
+    assert!(change_of(&report, "value_log").starts_with("to 4.00 KiB"), "{report}");
+    let text = tool.ok(&["advise", "db"]);
+    assert!(text.contains("stored at 100 % of their raw size"), "{text}");
+    // The few bytes that a convert flushes say nothing about write amplification.
+    tool.ok(&["put", "db", "k", "v"]);
+    tool.ok(&["convert", "db", "--to", "extended"]);
+    let text = tool.ok(&["advise", "db"]);
+    for part in ["values of 19.5", "value files", "1 compaction"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert!(!text.contains("amplification"), "{text}");
+    assert!(!settings(&tool.advice(&["db"])).contains(&"value_log"));
+    tool.benched("busy", &["--benchmarks=fillrandom,waitcompact", "--num=100000"]);
+    let text = tool.ok(&["advise", "busy"]);
+    assert!(text.contains(", write amplification "), "{text}");
+}

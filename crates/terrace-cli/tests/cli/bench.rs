@@ -54,6 +54,11 @@ fn every_benchmark_reports_every_field() {
     }
     // The temporary database is gone.
     assert_eq!(tool.path("").read_dir().expect("a directory").count(), 0);
+    std::fs::write(tool.path("file"), "").expect("written");
+    for benchmark in ["--benchmarks=fillseq", "--benchmarks=readrandom"] {
+        tool.run(&["bench", "--db=file", benchmark])
+            .fails(2, "file is a file, not a database directory");
+    }
 }
 
 #[test]
@@ -125,7 +130,19 @@ fn wrong_options_are_refused() {
     tool.run(&["bench", "--num=0"]).fails(2, "0 is not in 1..");
     tool.run(&["bench", "--num=many"]).fails(2, "invalid value");
     tool.run(&["bench", "--value_size=0"]).fails(2, "--value_size");
+    tool.run(&["bench", "--value_size=-1"]).fails(2, "invalid value '-1' for '--value_size");
+    tool.run(&["bench", "--value_log=0"]).fails(2, "'--value_log <SIZE>': it must be at least 1");
+    for number in ["--num", "--reads", "--threads", "--seed"] {
+        let ran = tool.run(&["bench", number, "-1"]);
+        assert!(!ran.stderr.contains("tip"), "{ran:?}");
+        ran.fails(2, &format!("'-1' for '{number} <N>'"));
+    }
     tool.run(&["bench", "--compression=lzma"]).fails(2, "invalid value");
     tool.run(&["bench", "--wat"]).fails(2, "unexpected argument");
     assert_eq!(tool.path("").read_dir().expect("a directory").count(), 0);
+    std::fs::write(tool.path("file"), "").expect("written");
+    for benchmark in ["--benchmarks=fillseq", "--benchmarks=readrandom"] {
+        tool.run(&["bench", "--db=file", benchmark])
+            .fails(2, "file is a file, not a database directory");
+    }
 }

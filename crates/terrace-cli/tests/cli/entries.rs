@@ -20,6 +20,10 @@ fn a_value_comes_back_until_it_is_deleted() {
     tool.ok(&["delete", "db", "apple"]);
     tool.ok(&["delete", "db", "never there"]);
     tool.run(&["get", "db", "apple"]).fails(1, "no entry for the key apple");
+    tool.run(&["get", "db", ""]).fails(1, "no entry for the key \"\"\n");
+    let long = tool.run(&["get", "db", &"k".repeat(3000)]);
+    assert!(long.stderr.len() < 120, "{}", long.stderr);
+    long.fails(1, "kkk\"... (3000 bytes)");
     let missing = tool.run(&["get", "--json", "db", "apple"]);
     assert_eq!(
         (missing.status, &missing.stdout[..]),
@@ -116,7 +120,7 @@ fn keyspaces_are_made_filled_counted_and_dropped() {
     tool.ok(&["keyspace", "create", "db", "users", "old"]);
     tool.run(&["keyspace", "create", "db", "users"]).fails(2, "exists already");
     tool.run(&["keyspace", "create", "db", "a!b"]).fails(2, "the name");
-    tool.run(&["keyspace", "create", "db", "none", "x"]).fails(2, "no keyspace none");
+    tool.run(&["keyspace", "create", "db", "none", "x"]).fails(1, "no keyspace none");
     tool.ok(&["put", "db", "--keyspace", "users", "ada", "1"]);
     tool.ok(&["put", "db", "--keyspace", "users", "--keyspace", "old", "bob", "2"]);
     tool.ok(&["put", "db", "ada", "outside"]);
@@ -133,7 +137,13 @@ fn keyspaces_are_made_filled_counted_and_dropped() {
     assert_eq!(tool.ok(&["keyspace", "list", "db", "users", "--json"]), "{\"name\":\"old\"}\n");
     let stat = tool.ok(&["keyspace", "stat", "db", "users"]);
     assert!(stat.starts_with("3 entries, ") && stat.ends_with("keyspaces within: old\n"), "{stat}");
-    tool.run(&["get", "db", "--keyspace", "none", "a"]).fails(2, "no keyspace none");
+    for command in ["get a", "put a b", "scan", "dump", "load -", "delete a", "update a --add 1"] {
+        let mut words = command.split(' ');
+        let name = words.next().expect("a command");
+        let args = [name, "db", "--keyspace", "none"].into_iter().chain(words).collect::<Vec<_>>();
+        tool.run_with(&args, b"a\t1\n").fails(1, "there is no keyspace none");
+    }
+    tool.run(&["shell", "db", "--keyspace", "none"]).fails(1, "there is no keyspace none");
     tool.ok(&["delete-range", "db", "--keyspace", "users", "--prefix", "d"]);
     tool.ok(&["delete", "db", "--keyspace", "users", "--keyspace", "old", "bob"]);
     let script = b"begin\nput x 1\ncommit\nscan\nget --keyspace users ada\nkeyspace list\n";
@@ -141,7 +151,7 @@ fn keyspaces_are_made_filled_counted_and_dropped() {
     assert_eq!(shown, "ada\t1\nx\t1\n1\nusers\n");
     tool.ok(&["keyspace", "drop", "db", "users"]);
     tool.run(&["keyspace", "drop", "db", "users"]).fails(1, "no keyspace users");
-    tool.run(&["get", "db", "--keyspace", "users", "ada"]).fails(2, "no keyspace users");
+    tool.run(&["get", "db", "--keyspace", "users", "ada"]).fails(1, "no keyspace users");
     assert_eq!(tool.ok(&["scan", "db"]), "ada\toutside\n");
 }
 
@@ -175,6 +185,17 @@ fn values_come_from_files() {
     assert_eq!(tool.run(&["get", "--raw", "db", "k"]).stdout, b"from a pipe\n");
     tool.run(&["put", "db", "k"]).fails(2, "VALUE");
     tool.run(&["put", "db", "k", "--value-file", "nowhere"]).fails(2, "cannot open nowhere");
+    tool.run(&["put", "db", "k", "--value-file", "db"]).fails(2, "db is a directory");
+    // Of a size that no value may have nothing is read: there is no memory for it.
+    let large = std::fs::File::create(tool.path("large")).expect("created");
+    large.set_len(1 << 40).expect("a file with a hole");
+    let script = "ulimit -v 2000000; exec \"$0\" put db k --value-file large";
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_terrace")]).current_dir(tool.path(""));
+    let output = shell.output().expect("bash runs");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(message, "terrace: large is too large for a value: 4 GiB or more\n");
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
@@ -233,6 +254,11 @@ fn a_scan_takes_ranges_prefixes_limits_and_directions() {
     assert_eq!(keys, [serde_json::json!({ "key": "a" })]);
     tool.run(&["scan", "db", "--limit", "many"]).fails(2, "invalid value");
     tool.run(&["scan", "db", "--limit", "-1"]).fails(2, "invalid value '-1' for '--limit <N>'");
+    for args in [["--cache-size", "-1"], ["--cache-size", "-4K"], ["--max-open-files", "-1"]] {
+        let ran = tool.run(&[&["scan", "db"], &args[..]].concat());
+        assert!(!ran.stderr.contains("tip"), "{ran:?}");
+        ran.fails(2, &format!("invalid value '{}' for '{} <", args[1], args[0]));
+    }
     tool.run(&["scan", "db", "--what"]).fails(2, "unexpected argument");
     tool.run(&["scan"]).fails(2, "DB");
 }
@@ -245,8 +271,8 @@ fn a_batch_is_applied_whole_or_not_at_all() {
     assert_eq!(printed, "applied 5 operations, 40 bytes of keys and values\n");
     assert_eq!(tool.ok(&["scan", "db"]), "b c\ttwo words\ne\t\ntab key\tvalue with spaces\n");
     for (line, message) in [
-        ("put x", "standard input:2: put takes a key and a value"),
-        ("delete", "standard input:2: delete takes a key"),
+        ("put x", "standard input:2: put takes a key and a value, here is 1 word after it"),
+        ("delete", "standard input:2: delete takes a key, here are 0 words after it"),
         ("drop x", "standard input:2: must be put or delete, is drop"),
         ("put x \\z", "standard input:2: value: unknown escape"),
         ("put x \"y", "standard input:2: a quote"),
@@ -392,6 +418,16 @@ fn own_entries_are_not_changed_by_hand_nor_shown() {
     }
     let stat = tool.ok(&["keyspace", "stat", "db", "users"]);
     assert!(stat.contains("settings: expiry\n"), "{stat}");
+    let timed =
+        ["--expiry", "--ttl", "3600", "--own-compression", "none", "--own-block-size", "8192"];
+    tool.ok(&[&["keyspace", "create", "db", "timed"][..], &timed].concat());
+    let stat = tool.run(&["keyspace", "stat", "db", "timed", "--json"]).json_lines().remove(0);
+    let settings = serde_json::json!({
+        "expiry": true, "ttl_ms": 3_600_000, "compression": "none", "block_size": 8192,
+    });
+    assert_eq!(stat["settings"], settings);
+    let text = tool.ok(&["keyspace", "stat", "db", "timed"]);
+    assert!(text.contains("ttl 3600000 ms, compression none"), "{text}");
     tool.ok(&["delete-range", "db", "--prefix", "", "--force"]);
     tool.run(&["keyspace", "stat", "db", "users"]).fails(1, "no keyspace users");
     tool.ok(&["delete-range", "db", "--prefix", ""]);

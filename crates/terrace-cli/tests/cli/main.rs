@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod damaged_logs;
 mod entries;
 mod hostile;
 mod manual;

@@ -30,6 +30,26 @@ fn man_prints_one_page_or_writes_all() {
         let page = fs::read_to_string(tool.path("share/man1").join(name)).expect(name);
         assert!(page.contains(".TH") && page.contains(".SH SYNOPSIS"), "{name}");
     }
+    let page = |name: &str| fs::read_to_string(tool.path("share/man1").join(name)).expect("a page");
+    // Tables and examples keep their lines, and a reader can copy them.
+    let bench = page("terrace-bench.1");
+    let (_, table) = bench.split_once(".nf\n").expect("a table");
+    assert!(table.starts_with("fillseq, fillrandom        put num entries"), "{table}");
+    let load = page("terrace-load.1");
+    let (_, examples) = load.split_once(".SH EXAMPLES\n.RS 2\n.nf\n").expect("examples");
+    let example = "\nprintf \\*(Aqa\\et1\\enb\\et2\\en\\*(Aq | terrace load DB\n";
+    assert!(examples.contains(example), "{load}");
+    assert!(examples.trim_end().ends_with(".fi\n.RE"), "{load}");
+    for name in ["terrace.1", "terrace-scan.1", "terrace-verify.1", "terrace-keyspace-create.1"] {
+        let (page, name) = (page(name), name.trim_end_matches(".1"));
+        assert!(page.contains("\n.SH \"EXIT STATUS\"\n") && !page.contains("EXTRA"), "{page}");
+        let title = format!("\n.TH {name} 1 \"\" \"{name} ");
+        assert!(page.contains(&title), "the footer is its own: {page}");
+    }
+    let verify = page("terrace-verify.1");
+    let (_, statuses) = verify.split_once(".SH \"EXIT STATUS\"\n").expect("statuses");
+    let usual = "1 if anything is.\n.PP\nAs of every command: 0 all is well;";
+    assert!(statuses.starts_with(usual), "{verify}");
     fs::write(tool.path("file"), "").expect("a file");
     let ran = tool.run(&["man", "file"]);
     assert_eq!(ran.status, 2);

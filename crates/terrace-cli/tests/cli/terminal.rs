@@ -145,10 +145,21 @@ fn an_interrupt_ends_a_scan_and_not_the_shell() {
     terminal.type_in("\x03");
     terminal.expect("interrupted");
     terminal.expect("terrace> ");
+    // At the prompt it drops the line, however often.
+    for _ in 0..3 {
+        terminal.type_in("put dropped 1\x03");
+        terminal.expect("terrace> ");
+    }
     terminal.type_in("put after 1\r.exit\r");
     let seen = terminal.end();
     assert!(!seen.contains("key199999"), "the scan went on to its end");
     assert_eq!(tool.ok(&["get", "db", "after"]), "1\n");
+    tool.run(&["get", "db", "dropped"]).fails(1, "no entry");
+    let help = tool.ok_with(&["shell", "db"], b".help\n");
+    assert!(
+        help.contains("Ctrl-C ends a scan or a load, and drops a line that is typed."),
+        "{help}"
+    );
 }
 
 #[test]
@@ -210,6 +221,11 @@ fn a_killed_command_leaves_no_temporary_files() {
                 names().iter().any(|name| name.to_string_lossy().starts_with(mark))
             }) {
                 std::fs::remove_file(tool.path("out.txt")).expect("a complete dump");
+            }
+            // A signal that comes after the last step of a dump leaves all of it.
+            if let Ok(dump) = std::fs::read_to_string(tool.path("out.txt")) {
+                assert_eq!(dump.lines().count(), 100_000, "{args:?} after SIG{signal}");
+                std::fs::remove_file(tool.path("out.txt")).expect("removed");
             }
             assert_eq!(names(), before, "{args:?} after SIG{signal}");
         }

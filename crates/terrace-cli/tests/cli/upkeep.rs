@@ -128,9 +128,34 @@ fn inspect_takes_every_kind_of_file_apart() {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
     std::fs::write(tool.path("stranger"), "some text\n").expect("written");
-    tool.run(&["inspect", "stranger"]).fails(2, "none of table, log and MANIFEST");
+    tool.run(&["inspect", "stranger"]).fails(2, "none of table, log, value file and MANIFEST");
     tool.run(&["inspect", "stranger", "--kind", "table"]).fails(1, "too few for a table");
     tool.run(&["inspect", "db"]).fails(2, "is a directory");
+    tool.run(&["inspect", "stranger", "--kind", "x"]).fails(2, "table, log, values, manifest");
+    // A header whose record the file does not hold is the torn end of a log, but no MANIFEST.
+    std::fs::write(tool.path("stranger"), b"\x01\x02\x03\x04\xff\x00\x01torn").expect("written");
+    assert!(tool.ok(&["inspect", "stranger", "--kind", "log"]).contains("no damage"));
+    let seen = tool.run(&["inspect", "stranger", "--kind", "manifest"]);
+    let text = String::from_utf8_lossy(&seen.stdout);
+    assert!(seen.status == 1 && text.contains("no edit can be read"), "{text}");
+    assert!(text.contains("damaged in 1 place") && !text.contains("no damage"), "{text}");
+    let name = manifest.rsplit('/').next().expect("a name");
+    assert_eq!(tool.ok(&["inspect", "db/CURRENT"]), format!("{name}\n"));
+    let current = tool.run(&["inspect", "db/CURRENT", "--json"]).json_lines().remove(0);
+    assert_eq!(current["current"]["line"], name);
+    std::fs::write(tool.path("CURRENT"), "nonsense").expect("written");
+    let seen = tool.run(&["inspect", "CURRENT"]);
+    assert!(seen.status == 1 && seen.stdout.starts_with(b"nonsense\nDAMAGE at 0: "), "{seen:?}");
+    // Where one of several files cannot be read, JSON says which and why.
+    std::fs::write(tool.path("bad.ldb"), "bad").expect("written");
+    let seen = tool.run(&["inspect", "bad.ldb", &log, "--json", "--summary"]);
+    let lines: Vec<Value> = String::from_utf8_lossy(&seen.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!((seen.status, lines.len(), &lines[0]["file"]), (1, 4, &"bad.ldb".into()));
+    assert!(lines[1]["error"].as_str().is_some_and(|error| error.contains("bad.ldb")), "{lines:?}");
+    assert!(lines[3]["log"].is_object(), "{lines:?}");
     tool.run(&["inspect", "nowhere"]).fails(2, "cannot open nowhere");
 }
 
@@ -160,6 +185,9 @@ fn damage_is_found_and_named() {
     );
     tool.run(&["get", "db", "key00001"]).fails(1, "checksum");
     tool.run(&["scan", "db"]).fails(1, "checksum");
+    let line = format!("inspect {} --summary\n", table.display());
+    let in_shell = tool.run_with(&["shell", "--create", "sound"], line.as_bytes());
+    assert_eq!((in_shell.status, in_shell.stderr.as_str()), (1, ""), "it was said already");
     tool.run(&["verify", "nowhere"]).fails(2, "nowhere");
 }
 
@@ -190,7 +218,9 @@ fn repair_brings_back_what_can_be_read() {
     assert!(tool.ok(&["verify", "db"]).starts_with("no damage"));
     let clean: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
     assert_eq!(clean["problems"], Value::Array(Vec::new()));
-    tool.run(&["repair", "nowhere"]).fails(2, "nowhere");
+    tool.run(&["repair", "nowhere"]).fails(2, "there is no database at nowhere");
+    std::fs::create_dir(tool.path("empty")).expect("created");
+    tool.run(&["repair", "empty"]).fails(2, "there is no database at empty: no file in it");
 }
 
 #[test]
@@ -216,6 +246,12 @@ fn a_checkpoint_is_a_database_of_its_own() {
     assert_eq!(report["sequence"], 5);
     tool.run(&["checkpoint", "db", "copies/second"]).fails(2, "not empty");
     tool.run(&["checkpoint", "nowhere", "copies/third"]).fails(2, "nowhere");
+    std::fs::write(tool.path("file"), "").expect("written");
+    tool.run(&["checkpoint", "db", "file"]).fails(2, "file is a file; a copy needs a directory");
+    for inside in ["db", "db/sub", "copies/../db/sub/sub"] {
+        tool.run(&["checkpoint", "db", inside]).fails(2, "is in the database's own directory");
+    }
+    assert!(!tool.path("db/sub").exists());
     assert!(!tool.path("copies/third").exists());
     // Live, in a shell that writes.
     let script = b"put now 1\ncheckpoint copies/live\nput then 2\n";
@@ -306,7 +342,22 @@ fn help_teaches() {
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}: {help}");
     }
     assert!(tool.ok(&["--version"]).starts_with("terrace "));
-    assert_eq!(tool.run::<&str>(&[]).status, 2);
+    for args in [&[][..], &["keyspace"]] {
+        let nothing = tool.run(args);
+        assert!(nothing.status == 2 && nothing.stdout.is_empty(), "{nothing:?}");
+        assert!(!nothing.stderr.starts_with("terrace: "), "{}", nothing.stderr);
+        assert!(nothing.stderr.contains("Usage: terrace"), "{}", nothing.stderr);
+    }
+    for (command, line) in [
+        ("get", "Print JSON, one object a line"),
+        ("load", "The input is JSON, one object a line"),
+        ("dump", "The same as --format json"),
+        ("compact", "--from and --to are pairs of hexadecimal digits"),
+        ("files", "Print keys as pairs of hexadecimal digits"),
+    ] {
+        let help = tool.ok(&["help", command]);
+        assert!(help.contains(line), "{command}: {help}");
+    }
     tool.run(&["frobnicate"]).fails(2, "unrecognized subcommand");
 }
 
@@ -333,4 +384,106 @@ fn a_repair_counts_what_is_in_logs() {
     assert!(said.contains("0 entries in tables and 1 entry in logs"), "{said}");
     let json: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
     assert_eq!((&json["entries"], &json["log_entries"]), (&0.into(), &1.into()));
+}
+
+/// How a MANIFEST of RocksDB 7.8 begins: with a tag that LevelDB has not in its second edit.
+const ROCKSDB_MANIFEST: &str = "\
+    56f9b8f81c0001011a6c6576656c64622e4279746577697365436f6d70617261746f722e173d065300010205\
+    0a050401670008d407096101010000000000000961010100000000000001010505f4cb9fd806060100070008\
+    07556e6b6e6f776e030805000000000000000c10fe73253c51bb39a95d38dc998b5d9e5b01";
+
+#[test]
+fn databases_of_rocksdb_are_refused_by_name() {
+    let tool = Tool::new();
+    for db in ["rocks", "bare"] {
+        std::fs::create_dir(tool.path(db)).expect("created");
+        let file = |name: &str| tool.path(db).join(name);
+        std::fs::write(file("CURRENT"), "MANIFEST-000005\n").expect("written");
+        let digits = ROCKSDB_MANIFEST.as_bytes().chunks(2);
+        let bytes = digits.map(|pair| std::str::from_utf8(pair).expect("text"));
+        let bytes = bytes.map(|pair| u8::from_str_radix(pair, 16).expect("a byte"));
+        std::fs::write(file("MANIFEST-000005"), bytes.collect::<Vec<_>>()).expect("written");
+        std::fs::write(file("000004.log"), "").expect("written");
+    }
+    // Its other files tell before a MANIFEST is read; a backup may lack them.
+    std::fs::write(tool.path("rocks/IDENTITY"), "an id").expect("written");
+    std::fs::write(tool.path("rocks/OPTIONS-000007"), "[Version]\n").expect("written");
+    for db in ["rocks", "bare"] {
+        let before = state_of(&tool.path(db));
+        let database = format!("--db={db}");
+        for args in [
+            &["get", db, "a"][..],
+            &["put", db, "a", "b"],
+            &["put", "--create", db, "a", "b"],
+            &["load", db],
+            &["scan", db],
+            &["dump", db],
+            &["stat", db],
+            &["advise", db],
+            &["verify", db],
+            &["repair", db],
+            &["compact", db],
+            &["convert", db, "--to", "plain"],
+            &["checkpoint", db, "copy"],
+            &["shell", db],
+            &["shell", "--read-only", db],
+            &["destroy", db, "--yes"],
+            &["bench", &database, "--benchmarks=fillseq", "--num=10", "--yes"],
+        ] {
+            let message = format!(
+                "terrace: {db} is a RocksDB database: docs/migrating.md says how to convert it\n"
+            );
+            let ran = tool.run_with(args, b"a\tb\n");
+            assert_eq!((ran.status, &ran.stderr), (2, &message), "{args:?}");
+        }
+        let after = state_of(&tool.path(db));
+        assert!(after == before, "{db} was changed");
+    }
+}
+
+#[test]
+fn a_busy_database_is_said_to_be_and_can_be_waited_for() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let open = terrace::Db::open(tool.path("db"), terrace::Options::new()).expect("opens");
+    let message = "terrace: db is open in another process (busy: lock db/LOCK";
+    for args in [
+        &["get", "db", "a"][..],
+        &["put", "db", "a", "1"],
+        &["update", "db", "n", "--add", "1"],
+        &["cas", "db", "n", "1", "--if-absent"],
+        &["verify", "db"],
+        &["repair", "db"],
+        &["destroy", "db", "--yes"],
+        &["put", "db", "a", "1", "--wait", "0"],
+    ] {
+        let ran = tool.run(args);
+        assert!(ran.status == 2 && ran.stderr.starts_with(message), "{args:?}: {ran:?}");
+    }
+    let help = tool.ok(&["help", "update"]);
+    assert!(help.contains("Exit status 2 if the database is busy"), "{help}");
+    // Both wait until the database is closed; then one of them waits for the other.
+    let update = ["update", "db", "n", "--add", "1", "--wait", "600"];
+    let waiting: Vec<_> =
+        (0..2).map(|_| tool.command(&update).spawn().expect("the command starts")).collect();
+    open.close().expect("closes");
+    for child in waiting {
+        let ended = child.wait_with_output().expect("the command ends");
+        assert!(ended.status.success(), "{ended:?}");
+    }
+    assert_eq!(tool.ok(&["get", "db", "n"]), "2\n");
+    tool.ok(&["verify", "db", "--wait", "1"]);
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_a_failure() {
+    let tool = Tool::new();
+    std::fs::write(tool.path("value"), vec![7; 1 << 20]).expect("written");
+    let script = "ulimit -f 64; exec \"$0\" put --create db k --value-file value";
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_terrace")]).current_dir(tool.path(""));
+    let output = shell.output().expect("bash runs");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.starts_with("terrace: ") && message.contains("File too large"), "{message}");
 }

@@ -56,11 +56,13 @@ fn convert_refuses_what_it_cannot_do() {
     tool.run(&["convert", "db"]).fails(2, "--to");
     tool.run(&["convert", "db", "--to", "rocksdb"]).fails(2, "plain, extended");
     tool.run(&["convert", "db", "--to", "plain", "--value-log", "4K"]).fails(2, "--value-log");
-    tool.run(&["convert", "db", "--to", "extended", "--value-log", "0"]).fails(2, "value_log");
+    tool.run(&["convert", "db", "--to", "extended", "--value-log", "0"])
+        .fails(2, "for '--value-log <SIZE>': it must be at least 1");
     tool.run(&["convert", "nowhere", "--to", "plain"]).fails(2, "no database at nowhere");
     assert!(state_of(&tool.path("db")) == before, "a refused conversion changed the database");
     let _open = terrace::Db::open(tool.path("db"), terrace::Options::new()).expect("opens");
-    tool.run(&["convert", "db", "--to", "extended"]).fails(2, "another process holds it");
+    tool.run(&["convert", "db", "--to", "extended"])
+        .fails(2, "db is open in another process (busy: ");
     assert_eq!(tool.files("db", ".vlog").len(), 0);
 }
 
@@ -86,6 +88,9 @@ fn commands_show_value_files() {
 
     let file = |part: &str| tool.files("db", part)[0].to_string_lossy().into_owned();
     let text = tool.ok(&["inspect", &file(".vlog"), "--keys"]);
+    std::fs::copy(&tool.files("db", ".vlog")[0], tool.path("copied")).expect("copied");
+    let named = tool.ok(&["inspect", "copied", "--kind", "values", "--summary"]);
+    assert!(named.starts_with("value file of"), "{named}");
     for part in ["value file of", "batches    20,", "put\tkey38\t(10002 bytes)", "no damage"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
@@ -148,4 +153,55 @@ fn damage_in_a_value_file_is_found_and_named() {
     tool.run(&["convert", "db", "--to", "plain"]).fails(1, name);
     assert_eq!(tool.files("db", ".vlog").len(), 1);
     assert!(tool.ok(&["get", "db", "key02"]).len() > 10_000);
+}
+
+#[test]
+fn a_compaction_ends_when_unused_values_are_gone() {
+    let tool = Tool::new();
+    let lines: String =
+        (0..400).map(|number| format!("key{number:03}\t{}\n", "v".repeat(10_000))).collect();
+    tool.ok_with(&["load", "db"], lines.as_bytes());
+    tool.ok(&["convert", "db", "--to", "extended"]);
+    let overwrites: String = (0..360).map(|number| format!("put key{number:03} small\n")).collect();
+    tool.ok_with(&["batch", "db", "--value-log", "4K"], overwrites.as_bytes());
+    let told = json(&tool.ok(&["compact", "db", "--value-log", "4K", "--json"]));
+    let (before, after) = (&told["value_file_bytes_before"], &told["value_file_bytes_after"]);
+    assert!(before.as_u64() > Some(3_900_000) && after.as_u64() < Some(1_000_000), "{told}");
+    let held = |tool: &Tool| {
+        let sizes =
+            tool.files("db", ".vlog").into_iter().map(|file| file.metadata().expect("a size"));
+        sizes.map(|metadata| metadata.len()).sum::<u64>()
+    };
+    assert_eq!(after.as_u64(), Some(held(&tool)), "what is said is what is there");
+    assert_eq!(tool.ok(&["get", "db", "key399"]).len(), 10_001);
+
+    // Tables that are compact stay as they are, and so does what they point at.
+    tool.ok(&["compact", "db"]);
+    assert_eq!(after.as_u64(), Some(held(&tool)));
+    tool.ok(&["compact", "db", "--force"]);
+    assert_eq!(held(&tool), 0);
+}
+
+#[test]
+fn a_load_says_that_values_stay_in_tables() {
+    let tool = Tool::new();
+    let line = format!("key\t{}\n", "v".repeat(5000));
+    let text = tool.ok_with(&["load", "db", "--value-log", "4K"], line.as_bytes());
+    let command = "`terrace convert db --to extended --value-log 4096`";
+    assert!(text.starts_with("loaded 1 entry") && text.contains(command), "{text}");
+    assert!(tool.files("db", ".vlog").is_empty());
+    tool.ok(&["convert", "db", "--to", "extended", "--value-log", "4096"]);
+    assert_eq!(tool.files("db", ".vlog").len(), 1);
+    let text = tool.ok_with(&["load", "db", "--value-log", "8K"], line.as_bytes());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert_eq!(tool.ok_with(&["load", "db"], line.as_bytes()).lines().count(), 1);
+    assert_eq!(
+        tool.run_with(
+            &["load", "db", "--value-log", "4K", "--json"],
+            b"{\"key\":\"a\",\"value\":\"b\"}\n"
+        )
+        .json_lines()
+        .len(),
+        1
+    );
 }

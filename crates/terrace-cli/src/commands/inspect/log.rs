@@ -4,7 +4,7 @@ use serde_json::json;
 use terrace::Options;
 use terrace::inspect::{self, LogItem};
 
-use super::Printer;
+use super::{KindName, Printer};
 use crate::failure::Result;
 use crate::output::columns::{counted, size};
 
@@ -32,7 +32,8 @@ impl Printer<'_> {
             }))?;
             return Ok(summary.damages);
         }
-        let is_values = file.extension().is_some_and(|extension| extension == "vlog");
+        let is_values = file.extension().is_some_and(|extension| extension == "vlog")
+            || matches!(self.args.kind, Some(KindName::Values));
         let kind = if is_values { "value file" } else { "log" };
         self.line(format!("{kind} of {}", size(summary.file_size)))?;
         let marks = counted(summary.marks, "durability mark", "durability marks");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use terrace::Options;
-use terrace::inspect::{self, AddedTable, AddedValueFile, EditItem, ManifestItem};
+use terrace::inspect::{self, AddedTable, AddedValueFile, Damage, EditItem, ManifestItem};
 
 use super::Printer;
 use crate::failure::Result;
@@ -20,7 +20,13 @@ impl Printer<'_> {
             };
             self.go_on(printed)
         });
-        let summary = self.unless_failed(summary)?;
+        let mut summary = self.unless_failed(summary)?;
+        if summary.edits == 0 && summary.damages == 0 {
+            // Not even the torn end of one that was written is without its first edit.
+            let message = "no edit can be read, and a MANIFEST begins with one".to_owned();
+            self.damage(&Damage { offset: 0, message })?;
+            summary.damages = 1;
+        }
         if self.form.json {
             self.out.json(&json!({
                 "manifest": {

@@ -4,6 +4,8 @@ mod log;
 mod manifest;
 mod table;
 
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -12,14 +14,22 @@ use serde_json::{Value, json};
 use terrace::Options;
 use terrace::inspect::{self, Damage, FileKind};
 
+use crate::directory::FileType;
 use crate::failure::{Failure, Result};
 use crate::form::{Form, FormArgs};
 use crate::output::Output;
 use crate::text::to_json;
 
+/// A longer file is no CURRENT.
+const LONGEST_CURRENT: u64 = 4 << 10;
+
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("hex", |hex| hex.help("Print keys and values as pairs of hexadecimal digits")),
+    mut_arg("base64", |base64| base64.help("Print keys and values as base64"))
+)]
 pub(crate) struct InspectArgs {
-    /// Tables (.ldb, .sst), logs (.log), value files (.vlog) or MANIFESTs
+    /// Tables (.ldb, .sst), logs (.log), value files (.vlog), MANIFESTs or CURRENT
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The kind of the file, instead of the one that its name or contents show
@@ -42,6 +52,7 @@ pub(crate) struct InspectArgs {
 enum KindName {
     Table,
     Log,
+    Values,
     Manifest,
 }
 
@@ -62,6 +73,10 @@ impl InspectArgs {
                 Ok(()) => {}
                 Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
                 Err(failure) => {
+                    let message = failure.to_string();
+                    if form.json && !message.is_empty() {
+                        out.json(&json!({ "error": message }))?;
+                    }
                     out.flush()?;
                     failure.report();
                     status = status.max(failure.status());
@@ -80,13 +95,18 @@ impl InspectArgs {
                 "{path} is a directory; `terrace files` lists the files in it"
             )));
         }
+        if self.kind.is_none() && file.file_name().is_some_and(|name| name == "CURRENT") {
+            return current(&file, self.form.over(usual), out);
+        }
         let kind = match self.kind {
             Some(KindName::Table) => FileKind::Table,
-            Some(KindName::Log) => FileKind::Log,
+            Some(KindName::Log | KindName::Values) => FileKind::Log,
             Some(KindName::Manifest) => FileKind::Manifest,
             None => inspect::kind(&file, &Options::new())?.ok_or_else(|| {
                 let hint = "tell which with --kind if it is one of them";
-                Failure::other(format!("{path} looks like none of table, log and MANIFEST; {hint}"))
+                Failure::other(format!(
+                    "{path} looks like none of table, log, value file and MANIFEST; {hint}"
+                ))
             })?,
         };
         let mut printer =
@@ -98,6 +118,29 @@ impl InspectArgs {
         }?;
         if damages == 0 { Ok(()) } else { Err(Failure::Damage) }
     }
+}
+
+/// Prints the line of the file that names the present MANIFEST.
+fn current(file: &Path, form: Form, out: &mut Output) -> Result<()> {
+    let mut bytes = Vec::new();
+    File::open(file)
+        .and_then(|opened| opened.take(LONGEST_CURRENT).read_to_end(&mut bytes))
+        .map_err(|e| Failure::io("read", file, &e))?;
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let name = std::str::from_utf8(line).unwrap_or_default();
+    let is_sound = bytes.ends_with(b"\n") && FileType::of(name) == FileType::Manifest;
+    if form.json {
+        out.json(&json!({ "current": {
+            "line": to_json(form.notation, line),
+            "damages": u64::from(!is_sound),
+        }}))?;
+    } else {
+        out.line(form.notation.encode(line))?;
+        if !is_sound {
+            out.line("DAMAGE at 0: not the name of a MANIFEST and a newline")?;
+        }
+    }
+    if is_sound { Ok(()) } else { Err(Failure::Damage) }
 }
 
 /// Prints the pieces of a file as inspection meets them.
