@@ -26,7 +26,7 @@ const MAX_LEFT_LOGS: usize = 4;
 /// Tells the log and the listener what recovery found.
 pub(super) fn announce(core: &DbImpl, recovered: &Recovered) {
     core.files.log(format!(
-        "opened: {} tables, {} memtables recovered from logs, last sequence number {}",
+        "opened: tables: {}, memtables recovered from logs: {}, last sequence number: {}",
         core.views.current.load().version.files().count(),
         recovered.memtables.len(),
         recovered.last_sequence,
