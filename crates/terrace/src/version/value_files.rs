@@ -229,6 +229,11 @@ impl ValueReader {
             .filter(|&end| end <= open.file.size())
             .ok_or_else(|| bad("does not lie within the file"))?;
         let stored = usize::try_from(end - offset).map_err(|_| bad("is too large"))?;
+        // A sparse file may be larger than memory.
+        value.try_reserve_exact(stored).map_err(|_| {
+            let name = filename::values(pointer.file);
+            Error::io_message(format!("{name}: out of memory for a value of {length} bytes"))
+        })?;
         value.resize(stored, 0);
         if open.file.read_at(offset, value)? != stored {
             return Err(bad("is cut off"));
