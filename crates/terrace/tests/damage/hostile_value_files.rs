@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use terrace::{
-    Comparator, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, abi, repair,
-    verify,
+    CompactOptions, Comparator, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options,
+    abi, repair, verify,
 };
 
 /// The numbers of the files.
@@ -155,4 +155,52 @@ fn a_pointer_to_more_than_a_value_can_be_is_damage() {
     assert!(problems.iter().any(|problem| problem.message.contains("key00000")), "{problems:?}");
     repair(dir.path(), &Options::new()).expect("repairs");
     assert_eq!(open(dir.path()).expect("opens").get("key00000").expect("reads"), None);
+}
+
+/// What the MANIFEST says of the use of a value file decides what garbage collection copies.
+#[test]
+fn a_table_that_uses_more_of_a_value_file_than_there_is_is_refused() {
+    let shared = Hostile::new(256, 1 << 20);
+    let cases = [
+        ("tables use", shared),
+        ("are said to hold", Hostile { value_bytes: shared.used, ..shared }),
+    ];
+    for (told, hostile) in cases {
+        let dir = tempfile::tempdir().expect("a directory");
+        hostile.write(dir.path());
+        let error = open(dir.path()).map(drop).expect_err("cannot be");
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(told), "{error}");
+        let problems = verify(dir.path(), &Options::new()).expect("checks").problems;
+        assert!(problems.iter().any(|problem| problem.message.contains(told)), "{problems:?}");
+        // There is one value, and one entry may have it.
+        let report = repair(dir.path(), &Options::new()).expect("repairs");
+        let left_out =
+            |problem: &terrace::Problem| problem.message.starts_with("255 entries are lost");
+        assert!(report.problems.iter().any(left_out), "{report:?}");
+        let db = open(dir.path()).expect("opens");
+        assert_eq!(db.get("key00000").expect("reads"), Some(vec![0; 1 << 20]));
+        assert_eq!(db.iter().expect("scans").count(), 1);
+        assert!(db.verify().expect("checks").problems.is_empty());
+    }
+}
+
+/// Of each entry a copy would be made.
+#[test]
+fn a_compaction_copies_no_more_values_than_the_manifest_says_are_used() {
+    let dir = tempfile::tempdir().expect("a directory");
+    Hostile { used: 1 << 18, ..Hostile::new(256, 1 << 20) }.write(dir.path());
+    let db = open(dir.path()).expect("opens");
+    let options = CompactOptions::new().force(true);
+    let error = db.compact_range_with::<&[u8]>(.., options).expect_err("is refused");
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    assert!(error.to_string().contains("than the MANIFEST says"), "{error}");
+    drop(db);
+    let size = |name: std::io::Result<fs::DirEntry>| {
+        let name = name.expect("lists");
+        let is_new = name.file_name().to_str().is_some_and(|name| !name.starts_with("000006"));
+        name.metadata().map_or(0, |found| if is_new { found.len() } else { 0 })
+    };
+    let bytes: u64 = fs::read_dir(dir.path()).expect("lists").map(size).sum();
+    assert!(bytes < 1 << 20, "{bytes} bytes beside the hostile file");
 }
