@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, MemEnv, Options, ReadOptions,
-    repair, verify,
+    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
+    Options, ReadOptions, repair, verify,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
@@ -223,6 +223,15 @@ fn a_checkpoint_has_the_value_files() {
     assert!(copy.verify().expect("checks").problems.is_empty());
 }
 
+/// Flips a bit of the value of `key`, in the first value file.
+fn damage_value(env: &MemEnv, key: &[u8]) {
+    let path = Path::new("/db").join(&value_files(env).0[0]);
+    let mut bytes = env.read(&path).expect("reads");
+    let at = bytes.windows(key.len()).position(|window| window == key).expect("its record");
+    bytes[at + 100] ^= 1;
+    env.write(&path, bytes);
+}
+
 #[test]
 fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     let env = Arc::new(MemEnv::new());
@@ -230,12 +239,7 @@ fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     fill(&db, 0..20);
     db.close().expect("closes");
     let (names, _) = value_files(&env);
-    let path = Path::new("/db").join(&names[0]);
-    let mut bytes = env.read(&path).expect("reads");
-    // In the value of key 10.
-    let at = bytes.windows(7).position(|window| window == b"key0010").expect("its record");
-    bytes[at + 100] ^= 1;
-    env.write(&path, bytes);
+    damage_value(&env, key(10).as_bytes());
     let db = open(&env);
     let error = db.get(key(10)).expect_err("is damaged");
     assert!(error.kind() == ErrorKind::Corruption && error.to_string().contains(&names[0]));
@@ -267,6 +271,53 @@ fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     assert!(!report.problems.is_empty());
     let left: Vec<_> = (0..20).filter(|&number| number != 10).collect();
     check(&open(&env), &left);
+}
+
+#[test]
+fn whether_a_key_is_there_is_told_beside_a_damaged_value() {
+    let env = Arc::new(MemEnv::new());
+    let db = open(&env);
+    fill(&db, 0..20);
+    db.close().expect("closes");
+    damage_value(&env, key(10).as_bytes());
+    let db = open(&env);
+    assert_eq!(db.get(key(10)).expect_err("is damaged").kind(), ErrorKind::Corruption);
+    for (key, is_there) in [(key(10), true), (key(9), true), (key(20), false)] {
+        assert_eq!(db.contains_key(&key).expect("tells"), is_there);
+        assert_eq!(db.snapshot().contains_key(&key).expect("tells"), is_there);
+        assert_eq!(db.transaction().contains_key(&key).expect("tells"), is_there);
+    }
+    db.delete_range(key(5)..key(15)).expect("deletes");
+    check(&db, &(0..5).chain(15..20).collect::<Vec<_>>());
+    assert!(!db.contains_key(key(10)).expect("tells"));
+}
+
+/// Their names are in keys.
+#[test]
+fn keyspaces_are_found_made_and_dropped_beside_a_damaged_value() {
+    let env = Arc::new(MemEnv::new());
+    let db = open(&env);
+    // One of the catalogue, and one of another program's.
+    let photos = db.create_keyspace("photos", KeyspaceOptions::new()).expect("creates");
+    photos.put("1", value(1)).expect("puts");
+    db.put("!films!1", value(2)).expect("puts");
+    db.flush().expect("flushes");
+    drop(photos);
+    db.close().expect("closes");
+    damage_value(&env, b"!photos!1");
+    damage_value(&env, b"!films!1");
+    let db = open(&env);
+    for name in ["photos", "films"] {
+        let keyspace = db.keyspace(name).expect("opens");
+        assert_eq!(keyspace.get("1").expect_err("is damaged").kind(), ErrorKind::Corruption);
+    }
+    assert_eq!(db.keyspaces().expect("lists"), ["films", "photos"]);
+    db.create_keyspace("films", KeyspaceOptions::new()).expect_err("is there");
+    db.create_keyspace("songs", KeyspaceOptions::new()).expect("creates");
+    for name in ["photos", "films"] {
+        assert!(db.drop_keyspace(name).expect("drops"));
+    }
+    assert_eq!(db.keyspaces().expect("lists"), ["songs"]);
 }
 
 #[test]

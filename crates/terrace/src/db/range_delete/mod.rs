@@ -109,7 +109,7 @@ fn deletions(core: &Arc<DbImpl>, ranges: &KeyRanges) -> Result<Option<WriteBatch
     let mut batch = WriteBatch::new();
     for range in ranges.iter() {
         // What has expired is to go too.
-        let as_stored = ReadOptions::new().stored_values(true);
+        let as_stored = ReadOptions::new().stored_values(true).keys_only();
         let mut entries = Entries::range(core, &range.bounds(), &as_stored)?;
         while let Some((key, _)) = entries.next_ref()? {
             let is_full = batch.len() >= core.files.options.range_delete_batch
