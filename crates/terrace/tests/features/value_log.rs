@@ -433,6 +433,23 @@ fn short_values_are_not_copied_for_ever() {
     assert_eq!((stats.value_files, stats.value_bytes_used), (1, 300));
 }
 
+/// A few entries of tables are the names of many bytes.
+#[test]
+fn a_deleted_range_of_large_values_is_free_at_once() {
+    let env = Arc::new(MemEnv::new());
+    let db = Db::open("/db", options(&env).write_buffer_size(64 << 20)).expect("opens");
+    (0..40).for_each(|number| db.put(key(number), vec![1; 1 << 20]).expect("puts"));
+    db.flush().expect("flushes");
+    let cases = [("few bytes of the range", 8), ("most of them", 40)];
+    for (what, end) in cases {
+        let (_, before) = value_files(&env);
+        db.delete_range(key(0)..key(end)).expect("deletes");
+        let (_, after) = value_files(&env);
+        assert_eq!(after == 0, end == 40, "{what}: {after} bytes of {before}");
+    }
+    assert_eq!(db.iter().expect("scans").count(), 0);
+}
+
 struct Shorten;
 
 impl CompactionFilter for Shorten {

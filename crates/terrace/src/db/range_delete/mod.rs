@@ -48,8 +48,8 @@ use crate::db::read::read_options::ReadOptions;
 
 /// Bytes of keys that a batch of deletions holds at most.
 const MAX_BATCH_BYTES: usize = 4 << 20;
-/// Bytes of tables inside the range from which on they are removed, however few entries they hold:
-/// their space is free at once.
+/// Bytes of tables inside the range, and of the values that they point at, from which on they are
+/// removed, however few entries they hold: their space is free at once.
 const REMOVE_FROM_BYTES: u64 = 32 << 20;
 
 /// Deletes every key of `ranges` as one step. See
