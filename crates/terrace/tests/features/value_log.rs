@@ -359,6 +359,29 @@ fn a_database_without_manifest_is_repaired_with_its_value_files() {
     check(&open(&env), &(0..=40).collect::<Vec<_>>());
 }
 
+/// Nothing is known of its size then.
+#[test]
+fn a_check_takes_no_failed_look_at_a_value_file_for_its_size() {
+    let fs = SimFs::new();
+    let options = || Options::new().create_if_missing(true).env(fs.env()).value_log(Some(100));
+    let db = Db::open("/db", options()).expect("opens");
+    fill(&db, 0..3);
+    db.close().expect("closes");
+    let check = |fault, forever| {
+        let kinds = vec![OpKind::Look];
+        let suffix = ".vlog".to_owned();
+        fs.set_faults([FaultPlan { kinds, suffix, ..FaultPlan::at(0, fault, forever) }]);
+        let report = verify("/db", &options());
+        assert!(fs.injected() > 0);
+        fs.set_faults(None);
+        report
+    };
+    assert!(check(Fault::Io, false).expect("goes by").problems.is_empty());
+    let problems = check(Fault::Io, true).expect("checks the rest").problems;
+    assert!(problems.len() == 1 && !problems[0].message.contains("bytes long"), "{problems:?}");
+    assert_eq!(check(Fault::NoSpace, true).expect_err("no damage").kind(), ErrorKind::Io);
+}
+
 #[test]
 fn a_missing_value_file_is_an_error() {
     let env = Arc::new(MemEnv::new());
