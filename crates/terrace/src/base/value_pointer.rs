@@ -8,6 +8,8 @@ use super::internal_key::{EntryKind, TAG_SIZE};
 
 /// No pointer is longer than three numbers and a checksum.
 pub(crate) const MAX_POINTER_SIZE: usize = 3 * 10 + 4;
+/// No value is longer: a batch has 32 bits for the length of one.
+const MAX_VALUE_SIZE: u64 = u32::MAX as u64;
 
 /// Where a value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +34,14 @@ impl ValuePointer {
         bytes
     }
 
-    /// `None` if `bytes` are no pointer.
+    /// `None` if `bytes` are no pointer, or one to more than a value can be.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut number = || get_varint64(&mut bytes);
         let (file, offset, length) = (number()?, number()?, number()?);
         let checksum = u32::from_le_bytes(bytes.try_into().ok()?);
+        if length > MAX_VALUE_SIZE {
+            return None;
+        }
         Some(ValuePointer { file, offset, length, checksum })
     }
 }
@@ -72,6 +77,16 @@ mod tests {
             assert_eq!(ValuePointer::decode(&bytes[..length]), None);
         }
         assert_eq!(ValuePointer::decode(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    #[test]
+    fn a_pointer_to_more_than_a_value_can_be_is_none() {
+        let pointer = |length| ValuePointer { file: 7, offset: 7, length, checksum: 0 };
+        let largest = pointer(u64::from(u32::MAX));
+        assert_eq!(ValuePointer::decode(&largest.encode()), Some(largest));
+        for length in [largest.length + 1, 1 << 40, u64::MAX] {
+            assert_eq!(ValuePointer::decode(&pointer(length).encode()), None);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Executes a plan: merges the inputs, drops obsolete entries, writes the outputs.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
@@ -14,6 +15,7 @@ use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
+use crate::version::filename;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 use crate::version::value_files::ValueReader;
@@ -67,6 +69,7 @@ impl CompactionJob {
             Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
         let mut until_look = CANCEL_INTERVAL;
+        let mut unmoved = Unmoved::of(&self.plan);
         // A value that was read from a value file.
         let mut value = Vec::new();
         match &range.from {
@@ -123,7 +126,9 @@ impl CompactionJob {
                     grandparents.restart();
                 }
                 match decision {
-                    FilterDecision::Keep if is_pointer && self.moves(merged.value())? => {
+                    FilterDecision::Keep
+                        if is_pointer && self.moves(merged.value(), &mut unmoved)? =>
+                    {
                         self.values.read(&self.version.values, merged.value(), &mut value)?;
                         until_look = until_look.saturating_sub(value.len() as u64 >> 10).max(1);
                         writer.add_read(key, &value)?;
@@ -151,13 +156,18 @@ impl CompactionJob {
 
     /// Whether a value leaves the value file that it lies in, so that the file can go, or so that a
     /// database without a value log becomes plain.
-    fn moves(&self, pointer: &[u8]) -> Result<bool> {
-        let file = ValuePointer::decode(pointer).map(|pointer| pointer.file);
-        let used = file.and_then(|number| self.version.values.get(number)).ok_or_else(|| {
+    fn moves(&self, pointer: &[u8], unmoved: &mut Unmoved) -> Result<bool> {
+        let pointer = ValuePointer::decode(pointer);
+        let used = pointer.and_then(|pointer| self.version.values.get(pointer.file));
+        let (pointer, used) = pointer.zip(used).ok_or_else(|| {
             Error::corruption("a table points into a value file that the MANIFEST does not name")
         })?;
         let comes_back = self.plan.reason == Reason::Manual && self.outputs.values.is_none();
-        Ok(comes_back || used.is_mostly_garbage())
+        let moves = comes_back || used.is_mostly_garbage();
+        if moves {
+            unmoved.take(&pointer)?;
+        }
+        Ok(moves)
     }
 
     fn sources(&self) -> Result<Vec<Source>> {
@@ -178,6 +188,33 @@ impl CompactionJob {
             }
         }
         Ok(sources)
+    }
+}
+
+/// The bytes of values that a compaction may copy out of each value file: as many as its inputs
+/// use, as the MANIFEST says. So entries that share a value cannot have it copied without bound.
+struct Unmoved(BTreeMap<u64, u64>);
+
+impl Unmoved {
+    fn of(plan: &Plan) -> Self {
+        let mut bytes = BTreeMap::new();
+        for used in plan.files().flat_map(|file| &file.values) {
+            let sum: &mut u64 = bytes.entry(used.file).or_default();
+            *sum = sum.saturating_add(used.bytes);
+        }
+        Unmoved(bytes)
+    }
+
+    fn take(&mut self, pointer: &ValuePointer) -> Result<()> {
+        let left = self.0.get_mut(&pointer.file);
+        let taken = left.and_then(|left| {
+            *left = left.checked_sub(pointer.length)?;
+            Some(())
+        });
+        taken.ok_or_else(|| {
+            let name = filename::values(pointer.file);
+            Error::corruption(format!("tables point at more of {name} than the MANIFEST says"))
+        })
     }
 }
 

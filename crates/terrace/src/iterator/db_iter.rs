@@ -10,7 +10,8 @@
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
 //! 2. At a pointer it stands there, too. The value is read when [`DbIter::resolve`] is called, before
-//!    anybody looks at it, and kept here: what a reader does not show is not read.
+//!    anybody looks at it, and kept here: what a reader does not show is not read. For a reader of
+//!    keys it is read only if [`DbIter::load`] is called.
 //! 3. Backward, the inner iterator stands just before all entries of the user key that is shown,
 //!    which is therefore kept here, key and value. What can be shown where it stands is shown as if
 //!    on the way forward.
@@ -61,6 +62,8 @@ pub(crate) struct DbIter<K> {
     saved_value: Vec<u8>,
     /// `saved_value` is the pointer to the value that is shown.
     is_pending: bool,
+    /// Whether nobody looks at values.
+    is_of_keys: bool,
     /// The key that is sought. Never one that is shown: C and C++ programs seek to the key that
     /// they were shown.
     target: Vec<u8>,
@@ -88,11 +91,17 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             saved_key: Vec::new(),
             saved_value: Vec::new(),
             is_pending: false,
+            is_of_keys: false,
             target: Vec::new(),
             error: None,
             beginning,
             keeper,
         }
+    }
+
+    /// Has values that are pointed at left unread: what is shown in their place is no value.
+    pub(crate) fn show_keys_only(&mut self) {
+        self.is_of_keys = true;
     }
 
     pub(crate) fn keeper(&self) -> &K {
@@ -564,17 +573,26 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         put(&mut self.saved_value, self.inner.value());
     }
 
-    /// Reads the value that is shown, if there is only a pointer to it yet. If that fails nothing is
-    /// shown.
+    /// [`load`](Self::load), unless only keys are shown.
     #[inline]
     pub(crate) fn resolve(&mut self) {
-        if self.is_pending {
-            self.read_value();
+        if self.is_pending && !self.is_of_keys {
+            self.load();
         }
     }
 
+    /// Whether there is only a pointer to the value that is shown yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
+    /// Reads the value that is shown, if there is only a pointer to it yet. If that fails nothing is
+    /// shown.
     #[cold]
-    fn read_value(&mut self) {
+    pub(crate) fn load(&mut self) {
+        if !self.is_pending {
+            return;
+        }
         self.is_pending = false;
         // Copied, so that the value goes to where there is room for it mostly. What is longer is no
         // pointer, and stays none.

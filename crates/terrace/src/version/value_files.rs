@@ -4,7 +4,9 @@
 //!
 //! # Invariants
 //! 1. A version holds every value file that one of its tables points into, and no other.
-//! 2. A value file that an installed edit left without a table is marked obsolete; when the last
+//! 2. Tables use no more of a value file than there are values in it, for each value is one entry's.
+//!    A MANIFEST that says otherwise is refused: what it says decides what garbage collection copies.
+//! 3. A value file that an installed edit left without a table is marked obsolete; when the last
 //!    version that holds it goes, its number goes to the [`ObsoleteFiles`], and only then may it be
 //!    unlinked.
 
@@ -101,6 +103,25 @@ impl UsedValueFile {
             if mutated("garbage-by-values") { self.file.size } else { self.file.value_bytes };
         self.used < bytes / 2
     }
+
+    /// Fails if more is used than there is. Compactions, loads, range deletes and trivial moves keep
+    /// one entry for each value in one table, and a checkpoint takes the MANIFEST's numbers over.
+    fn check(&self) -> Result<()> {
+        let ValueFile { number, size, value_bytes, .. } = *self.file;
+        let name = filename::values(number);
+        if value_bytes > size {
+            return Err(Error::corruption(format!(
+                "{name}: {size} bytes are said to hold values of {value_bytes}"
+            )));
+        }
+        if self.used > value_bytes {
+            let used = self.used;
+            return Err(Error::corruption(format!(
+                "{name}: tables use {used} bytes of the {value_bytes} that its values have"
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl std::fmt::Debug for UsedValueFile {
@@ -152,6 +173,7 @@ impl ValueFileMap {
                 }
             }
         }
+        files.values().try_for_each(UsedValueFile::check)?;
         Ok(ValueFileMap(Arc::new(files)))
     }
 
@@ -229,6 +251,11 @@ impl ValueReader {
             .filter(|&end| end <= open.file.size())
             .ok_or_else(|| bad("does not lie within the file"))?;
         let stored = usize::try_from(end - offset).map_err(|_| bad("is too large"))?;
+        // A sparse file may be larger than memory.
+        value.try_reserve_exact(stored).map_err(|_| {
+            let name = filename::values(pointer.file);
+            Error::io_message(format!("{name}: out of memory for a value of {length} bytes"))
+        })?;
         value.resize(stored, 0);
         if open.file.read_at(offset, value)? != stored {
             return Err(bad("is cut off"));

@@ -3,5 +3,6 @@
 mod bad_sectors;
 mod database;
 mod hostile_tables;
+mod hostile_value_files;
 mod repair;
 mod verify;

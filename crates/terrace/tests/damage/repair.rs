@@ -573,7 +573,7 @@ fn any_damage_can_be_repaired_and_no_value_is_made_up() {
     campaign("random damage", 250, |seed| {
         cases += 1;
         let mut rng = Rng::new(seed);
-        let value_log = rng.one_in(2).then_some(rng.between(1, 80) as usize);
+        let value_log = rng.one_in(2).then_some(rng.between(1, 80));
         let (fs, history) = on_simfs(&mut rng, value_log);
         let options = options().env(fs.env());
         let pristine = fs.power_loss(PowerLoss::PROCESS_ONLY);

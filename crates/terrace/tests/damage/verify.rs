@@ -66,6 +66,22 @@ fn a_healthy_database_is_clean_and_stays_as_it_is() {
     assert!(report.log_records >= 1500 && report.bytes > 100_000);
 }
 
+/// What is behind the table is read, too.
+#[test]
+fn progress_does_not_go_back_at_a_table_that_is_too_long() {
+    let dir = tempfile::tempdir().expect("a directory");
+    build(dir.path(), filtered(), 1);
+    let table = dir.path().join(&names(dir.path(), ".ldb")[0]);
+    fs::write(&table, [fs::read(&table).expect("reads"), vec![0; 1 << 20]].concat())
+        .expect("writes");
+    let mut last = 0;
+    let report = verify_with(dir.path(), &filtered(), &mut |progress| {
+        assert!(progress.done >= last && progress.done <= progress.total, "{last}, {progress:?}");
+        last = progress.done;
+    });
+    assert!(!report.expect("checks").is_clean());
+}
+
 #[test]
 fn an_open_database_is_checked_under_load() {
     let dir = tempfile::tempdir().expect("a directory");

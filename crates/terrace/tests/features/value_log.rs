@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, MemEnv, Options, ReadOptions,
-    repair, verify,
+    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
+    Options, ReadOptions, repair, verify,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
@@ -223,6 +223,15 @@ fn a_checkpoint_has_the_value_files() {
     assert!(copy.verify().expect("checks").problems.is_empty());
 }
 
+/// Flips a bit of the value of `key`, in the first value file.
+fn damage_value(env: &MemEnv, key: &[u8]) {
+    let path = Path::new("/db").join(&value_files(env).0[0]);
+    let mut bytes = env.read(&path).expect("reads");
+    let at = bytes.windows(key.len()).position(|window| window == key).expect("its record");
+    bytes[at + 100] ^= 1;
+    env.write(&path, bytes);
+}
+
 #[test]
 fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     let env = Arc::new(MemEnv::new());
@@ -230,12 +239,7 @@ fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     fill(&db, 0..20);
     db.close().expect("closes");
     let (names, _) = value_files(&env);
-    let path = Path::new("/db").join(&names[0]);
-    let mut bytes = env.read(&path).expect("reads");
-    // In the value of key 10.
-    let at = bytes.windows(7).position(|window| window == b"key0010").expect("its record");
-    bytes[at + 100] ^= 1;
-    env.write(&path, bytes);
+    damage_value(&env, key(10).as_bytes());
     let db = open(&env);
     let error = db.get(key(10)).expect_err("is damaged");
     assert!(error.kind() == ErrorKind::Corruption && error.to_string().contains(&names[0]));
@@ -267,6 +271,53 @@ fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     assert!(!report.problems.is_empty());
     let left: Vec<_> = (0..20).filter(|&number| number != 10).collect();
     check(&open(&env), &left);
+}
+
+#[test]
+fn whether_a_key_is_there_is_told_beside_a_damaged_value() {
+    let env = Arc::new(MemEnv::new());
+    let db = open(&env);
+    fill(&db, 0..20);
+    db.close().expect("closes");
+    damage_value(&env, key(10).as_bytes());
+    let db = open(&env);
+    assert_eq!(db.get(key(10)).expect_err("is damaged").kind(), ErrorKind::Corruption);
+    for (key, is_there) in [(key(10), true), (key(9), true), (key(20), false)] {
+        assert_eq!(db.contains_key(&key).expect("tells"), is_there);
+        assert_eq!(db.snapshot().contains_key(&key).expect("tells"), is_there);
+        assert_eq!(db.transaction().contains_key(&key).expect("tells"), is_there);
+    }
+    db.delete_range(key(5)..key(15)).expect("deletes");
+    check(&db, &(0..5).chain(15..20).collect::<Vec<_>>());
+    assert!(!db.contains_key(key(10)).expect("tells"));
+}
+
+/// Their names are in keys.
+#[test]
+fn keyspaces_are_found_made_and_dropped_beside_a_damaged_value() {
+    let env = Arc::new(MemEnv::new());
+    let db = open(&env);
+    // One of the catalogue, and one of another program's.
+    let photos = db.create_keyspace("photos", KeyspaceOptions::new()).expect("creates");
+    photos.put("1", value(1)).expect("puts");
+    db.put("!films!1", value(2)).expect("puts");
+    db.flush().expect("flushes");
+    drop(photos);
+    db.close().expect("closes");
+    damage_value(&env, b"!photos!1");
+    damage_value(&env, b"!films!1");
+    let db = open(&env);
+    for name in ["photos", "films"] {
+        let keyspace = db.keyspace(name).expect("opens");
+        assert_eq!(keyspace.get("1").expect_err("is damaged").kind(), ErrorKind::Corruption);
+    }
+    assert_eq!(db.keyspaces().expect("lists"), ["films", "photos"]);
+    db.create_keyspace("films", KeyspaceOptions::new()).expect_err("is there");
+    db.create_keyspace("songs", KeyspaceOptions::new()).expect("creates");
+    for name in ["photos", "films"] {
+        assert!(db.drop_keyspace(name).expect("drops"));
+    }
+    assert_eq!(db.keyspaces().expect("lists"), ["songs"]);
 }
 
 #[test]
@@ -306,6 +357,29 @@ fn a_database_without_manifest_is_repaired_with_its_value_files() {
     }
     repair("/db", &options(&env)).expect("repairs");
     check(&open(&env), &(0..=40).collect::<Vec<_>>());
+}
+
+/// Nothing is known of its size then.
+#[test]
+fn a_check_takes_no_failed_look_at_a_value_file_for_its_size() {
+    let fs = SimFs::new();
+    let options = || Options::new().create_if_missing(true).env(fs.env()).value_log(Some(100));
+    let db = Db::open("/db", options()).expect("opens");
+    fill(&db, 0..3);
+    db.close().expect("closes");
+    let check = |fault, forever| {
+        let kinds = vec![OpKind::Look];
+        let suffix = ".vlog".to_owned();
+        fs.set_faults([FaultPlan { kinds, suffix, ..FaultPlan::at(0, fault, forever) }]);
+        let report = verify("/db", &options());
+        assert!(fs.injected() > 0);
+        fs.set_faults(None);
+        report
+    };
+    assert!(check(Fault::Io, false).expect("goes by").problems.is_empty());
+    let problems = check(Fault::Io, true).expect("checks the rest").problems;
+    assert!(problems.len() == 1 && !problems[0].message.contains("bytes long"), "{problems:?}");
+    assert_eq!(check(Fault::NoSpace, true).expect_err("no damage").kind(), ErrorKind::Io);
 }
 
 #[test]
@@ -380,6 +454,23 @@ fn short_values_are_not_copied_for_ever() {
     let stats = db.stats();
     assert_eq!(stats.compaction_bytes_written, 0);
     assert_eq!((stats.value_files, stats.value_bytes_used), (1, 300));
+}
+
+/// A few entries of tables are the names of many bytes.
+#[test]
+fn a_deleted_range_of_large_values_is_free_at_once() {
+    let env = Arc::new(MemEnv::new());
+    let db = Db::open("/db", options(&env).write_buffer_size(64 << 20)).expect("opens");
+    (0..40).for_each(|number| db.put(key(number), vec![1; 1 << 20]).expect("puts"));
+    db.flush().expect("flushes");
+    let cases = [("few bytes of the range", 8), ("most of them", 40)];
+    for (what, end) in cases {
+        let (_, before) = value_files(&env);
+        db.delete_range(key(0)..key(end)).expect("deletes");
+        let (_, after) = value_files(&env);
+        assert_eq!(after == 0, end == 40, "{what}: {after} bytes of {before}");
+    }
+    assert_eq!(db.iter().expect("scans").count(), 0);
 }
 
 struct Shorten;

@@ -30,7 +30,7 @@ use crate::db::check::level::{SoundLevel, check_recency};
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::problem::Problem;
 use crate::db::check::table::{Expected, Values, check_table};
-use crate::db::io_error::is_damage;
+use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::own_files::OwnFiles;
 use crate::db::options::Options;
 
@@ -266,16 +266,21 @@ impl<'a> Verification<'a> {
         self.done.total = 2 * bytes + log_bytes;
     }
 
-    fn size_of(&mut self, name: &str) -> u64 {
-        let size = self.env.file_size(&self.dir.join(name)).unwrap_or(0);
+    /// The size of a file that is read; `None` if it is missing.
+    fn size_of(&mut self, name: &str) -> Result<Option<u64>> {
+        let path = self.dir.join(name);
+        let size = match retry_once(|| self.env.file_size(&path)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            size => size?,
+        };
         self.report.files += 1;
         self.report.bytes += size;
-        size
+        Ok(Some(size))
     }
 
     /// Reads CURRENT and the MANIFEST; `None` if they are damaged.
     pub(in crate::db) fn manifest(&mut self) -> Result<Option<(u64, ManifestState)>> {
-        self.size_of(filename::CURRENT);
+        self.size_of(filename::CURRENT)?;
         let number = match manifest::read_current(self.env.as_ref(), self.dir) {
             Err(error) if is_damage(&error) => {
                 self.report.problems.push(Problem::of(self.dir, filename::CURRENT, &error));
@@ -284,7 +289,7 @@ impl<'a> Verification<'a> {
             number => number?,
         };
         let name = filename::manifest(number);
-        self.size_of(&name);
+        self.size_of(&name)?;
         // Nothing is retired by a check, so nobody takes from these obsolete files.
         match manifest::read_manifest(
             self.env.as_ref(),
@@ -397,7 +402,7 @@ impl<'a> Verification<'a> {
         last_sequence: SequenceNumber,
     ) -> Result<()> {
         self.value_files = version.values.clone();
-        self.check_value_files();
+        self.check_value_files()?;
         let mut sound: Vec<SoundLevel> = Vec::new();
         for (level, files) in version.levels.iter().enumerate() {
             let mut readable = Vec::new();
@@ -411,22 +416,32 @@ impl<'a> Verification<'a> {
         let (tables, order) = (self.tables.clone(), self.order.clone());
         let problems = check_recency(&sound, &tables, &order, &mut |bytes| self.advance(bytes))?;
         self.report.problems.extend(problems);
-        self.done.done = version.files().map(|(_, file)| 2 * file.size).sum();
+        // Tables may be longer than they should be, and more was read of them then.
+        let expected = version.files().map(|(_, file)| 2 * file.size).sum();
+        self.done.done = self.done.done.max(expected);
         self.advance(0);
         Ok(())
     }
 
     /// Checks that the value files are as long as the MANIFEST says. Their values are checked with
     /// the entries that point at them.
-    fn check_value_files(&mut self) {
+    fn check_value_files(&mut self) -> Result<()> {
         for record in self.value_files.records() {
             let name = filename::values(record.number);
-            let size = self.size_of(&name);
-            if size != record.size {
-                let message = format!("is {size} bytes long, the MANIFEST says {}", record.size);
-                self.problem(&name, message);
+            match self.size_of(&name) {
+                Ok(Some(size)) if size == record.size => {}
+                Ok(Some(size)) => {
+                    let named = record.size;
+                    self.problem(&name, format!("is {size} bytes long, the MANIFEST says {named}"));
+                }
+                Ok(None) => self.problem(&name, "missing, and tables point into it"),
+                Err(error) if is_damage(&error) => {
+                    self.report.problems.push(Problem::of(self.dir, &name, &error));
+                }
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// Checks a table. Returns whether it can be relied on.

@@ -267,7 +267,7 @@ impl Db {
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn contains_key_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<bool> {
-        Ok(read::get(self.core(), key.as_ref(), options, |_| ())?.is_some())
+        read::contains(self.core(), key.as_ref(), options)
     }
 
     /// Returns the entry with the smallest key, if there is an entry.

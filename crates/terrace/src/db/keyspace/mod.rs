@@ -150,8 +150,8 @@ fn drop_keyspace(core: &Arc<DbImpl>, parent: Parent<'_>, name: &str) -> Result<b
     parent.map_or(Ok(()), Incarnation::check)?;
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
     // One with settings that are not known here can be dropped all the same.
-    let has_entry = || read::get(core, &entry::key(&prefix), &ReadOptions::new(), |_| ());
-    if !is_open && has_entry()?.is_none() && find_keyspace(core, &prefix)?.is_none() {
+    let has_entry = || read::contains(core, &entry::key(&prefix), &ReadOptions::new());
+    if !is_open && !has_entry()? && find_keyspace(core, &prefix)?.is_none() {
         return Ok(false);
     }
     let ranges = [prefix.clone(), entry::key(&prefix)]
@@ -174,9 +174,12 @@ fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<Option<KeyspaceOpt
     }
     // Entries of keyspaces within it, or keys of its own. The cursor's view is newer than what was
     // read above: the keyspace may have been created in between, and has its entry then.
-    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true))?;
+    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true).keys_only())?;
     for begins in [&key, prefix] {
         cursor.seek(begins);
+        if cursor.key() == key {
+            cursor.load_value();
+        }
         cursor.status()?;
         match cursor.entry() {
             Some((found, value)) if found == key => return decoded(value),
@@ -206,7 +209,7 @@ fn keyspaces_within(core: &Arc<DbImpl>, parent: &[u8]) -> Result<Vec<String>> {
 /// The names that follow `before` in keys: finds one, and skips to behind its keys.
 fn names_behind(core: &Arc<DbImpl>, before: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true))?;
+    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true).keys_only())?;
     let mut next = Some([before, b"!"].concat());
     while let Some(target) = next.take() {
         cursor.seek(&target);

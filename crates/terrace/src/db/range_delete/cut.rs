@@ -57,8 +57,15 @@ impl Cut {
     }
 
     /// Bytes of the tables that lie inside.
-    pub(super) fn bytes_inside(&self) -> u64 {
+    pub(super) fn table_bytes_inside(&self) -> u64 {
         self.dropped.iter().map(|(_, file)| file.size).sum()
+    }
+
+    /// Bytes of these and of the values that they point at.
+    pub(super) fn bytes_inside(&self) -> u64 {
+        self.dropped.iter().fold(self.table_bytes_inside(), |bytes, (_, file)| {
+            bytes.saturating_add(file.value_bytes())
+        })
     }
 }
 

@@ -261,7 +261,7 @@ fn publish_removal(
         version,
         in_tables: sequence,
     });
-    let allowance = one_run_allowance(cut.bytes_inside(), left);
+    let allowance = one_run_allowance(cut.table_bytes_inside(), left);
     state.range_delete_bytes = state.range_delete_bytes.max(allowance);
     commit.last_sequence = sequence;
     core.views.visible.store(sequence, Ordering::Release);

@@ -48,8 +48,8 @@ use crate::db::read::read_options::ReadOptions;
 
 /// Bytes of keys that a batch of deletions holds at most.
 const MAX_BATCH_BYTES: usize = 4 << 20;
-/// Bytes of tables inside the range from which on they are removed, however few entries they hold:
-/// their space is free at once.
+/// Bytes of tables inside the range, and of the values that they point at, from which on they are
+/// removed, however few entries they hold: their space is free at once.
 const REMOVE_FROM_BYTES: u64 = 32 << 20;
 
 /// Deletes every key of `ranges` as one step. See
@@ -109,7 +109,7 @@ fn deletions(core: &Arc<DbImpl>, ranges: &KeyRanges) -> Result<Option<WriteBatch
     let mut batch = WriteBatch::new();
     for range in ranges.iter() {
         // What has expired is to go too.
-        let as_stored = ReadOptions::new().stored_values(true);
+        let as_stored = ReadOptions::new().stored_values(true).keys_only();
         let mut entries = Entries::range(core, &range.bounds(), &as_stored)?;
         while let Some((key, _)) = entries.next_ref()? {
             let is_full = batch.len() >= core.files.options.range_delete_batch

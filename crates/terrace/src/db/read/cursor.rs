@@ -84,6 +84,11 @@ impl Limits {
         self.upper.as_ref().is_some_and(|upper| self.keys.compare(key, upper).is_ge())
     }
 
+    /// Whether the value tells whether a key is there.
+    fn look_at_value(&self, key: &[u8]) -> bool {
+        matches!(&self.expiry, Some(Ok(check)) if check.may_expire(key))
+    }
+
     /// The bytes of the trailer of what is stored for a key; `None` if it has expired.
     fn trailer(&self, key: &[u8], stored: &[u8]) -> Result<Option<usize>> {
         match &self.expiry {
@@ -174,16 +179,25 @@ impl Cursor {
     ) -> Result<Self> {
         let sources = view.sources(&core.files.tables, &core.files.order, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.files.order);
-        let iter = DbIter::new(
+        let mut iter = DbIter::new(
             merged,
             core.files.order.keys.clone(),
             sequence,
             beginning,
             Held { view: Some(view), core: core.clone() },
         );
+        if options.keys_only {
+            iter.show_keys_only();
+        }
         let limits = Limits::new(&core.files.order.keys, options, expiry);
         let _snapshot = options.snapshot.clone();
         Ok(Cursor { _snapshot, limits, trailer: 0, iter })
+    }
+
+    /// Reads the value at a cursor of [keys](ReadOptions::keys_only), if the entry has a pointer to
+    /// it. If that fails the cursor is not valid any more.
+    pub(in crate::db) fn load_value(&mut self) {
+        self.iter.load();
     }
 
     /// Leaves an entry that is not to be shown, for the next one that is, and sees to its value.
@@ -206,7 +220,9 @@ impl Cursor {
             if limits.is_below(key) || limits.is_above(key) {
                 return self.iter.leave();
             }
-            self.iter.resolve();
+            if self.iter.is_pending() && limits.look_at_value(key) {
+                self.iter.load();
+            }
             let Some((key, stored)) = self.iter.entry() else { return };
             match (limits.trailer(key, stored), direction) {
                 (Ok(Some(trailer)), _) => {

@@ -34,16 +34,25 @@ fn shown_in_keyspace<'v>(
     stored: &'v [u8],
     options: &ReadOptions,
 ) -> Result<Option<&'v [u8]>> {
-    let expires = match core.files.catalogue.known() {
-        Some(settings) => settings.expires(key),
-        None => core.background.prefix_settings()?.expires(key),
-    };
-    if !expires {
+    if !expires(core, key)? {
         return Ok(Some(stored));
     }
     let read_time = options.snapshot.as_ref().and_then(|snapshot| snapshot.read_time());
     let now = || core.files.catalogue.now(core.files.env.as_ref());
     Ok(shown_at(key, stored, read_time.map_or_else(now, ReadTime::millis)))
+}
+
+/// Whether the value of `key` may have a trailer that a read with `options` looks at.
+pub(in crate::db) fn may_expire(core: &DbImpl, key: &[u8], options: &ReadOptions) -> Result<bool> {
+    Ok(key.first() == Some(&b'!') && !options.stored_values && expires(core, key)?)
+}
+
+/// Whether `key`, which begins like those of keyspaces, is of one with expiry.
+fn expires(core: &DbImpl, key: &[u8]) -> Result<bool> {
+    Ok(match core.files.catalogue.known() {
+        Some(settings) => settings.expires(key),
+        None => core.background.prefix_settings()?.expires(key),
+    })
 }
 
 /// The check by which a read that lasts sees values as they are at its beginning. To be called when

@@ -20,7 +20,7 @@ use crate::version::version::{Lookup, Version};
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
-use crate::db::read::expiring::{needs_catalogue, shown};
+use crate::db::read::expiring::{may_expire, needs_catalogue, shown};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::read_options::ReadOptions;
 use crate::db::read::sampling::{is_sampled, sample_read};
@@ -132,12 +132,18 @@ fn find<'v>(
         seek_key.as_slice(),
         !options.skip_cache,
     )?;
-    found(core, &view.version, lookup)
+    found(core, &view.version, key, lookup, options)
 }
 
-/// Returns the value that a lookup in tables found.
+/// Returns the value that a lookup of `key` in tables found.
 #[inline]
-fn found(core: &DbImpl, version: &Version, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
+fn found(
+    core: &DbImpl,
+    version: &Version,
+    key: &[u8],
+    lookup: Lookup<'_>,
+    options: &ReadOptions,
+) -> Result<Option<Found<'static>>> {
     if core.files.options.seek_compaction && is_sampled() {
         sample_read(core, Read::Lookup, lookup.wasted.map(|(_, file)| file));
     }
@@ -145,15 +151,24 @@ fn found(core: &DbImpl, version: &Version, lookup: Lookup<'_>) -> Result<Option<
     match EntryKind::from_byte(hit.tag as u8) {
         Some(EntryKind::Value) => Ok(Some(Found::Block(hit.value))),
         Some(EntryKind::Deletion) => Ok(None),
-        Some(EntryKind::Pointer) => read_value(core, version, &hit.value).map(Some),
+        Some(EntryKind::Pointer) => read_value(core, version, key, &hit.value, options).map(Some),
         None => Err(Error::corruption("a table holds an entry of an unknown kind")),
     }
 }
 
-/// Reads the value that an entry points at.
+/// Reads the value that the entry of `key` points at, if the read looks at it.
 #[cold]
-fn read_value(core: &DbImpl, version: &Version, pointer: &BlockSlice) -> Result<Found<'static>> {
+fn read_value(
+    core: &DbImpl,
+    version: &Version,
+    key: &[u8],
+    pointer: &BlockSlice,
+    options: &ReadOptions,
+) -> Result<Found<'static>> {
     let mut value = Vec::new();
+    if options.keys_only && !may_expire(core, key, options)? {
+        return Ok(Found::Read(value));
+    }
     core.files
         .sparing(|| core.files.values.read(&version.values, pointer.as_slice(), &mut value))?;
     Ok(Found::Read(value))
@@ -172,6 +187,11 @@ pub(in crate::db) fn get<R>(
     let (view, sequence) = as_of(core, &present, options)?;
     let Some(found) = find(core, view, key, sequence, options)? else { return Ok(None) };
     Ok(shown(core, key, found.as_slice(), options)?.map(use_value))
+}
+
+/// Whether `key` has a value.
+pub(in crate::db) fn contains(core: &DbImpl, key: &[u8], options: &ReadOptions) -> Result<bool> {
+    Ok(get(core, key, &options.clone().keys_only(), |_| ())?.is_some())
 }
 
 /// [`get`] without reading a file; `None` if what is in memory does not tell.
@@ -194,7 +214,7 @@ pub(in crate::db) fn get_in_memory<R>(
             if lookup.hit.as_ref().is_some_and(is_pointer) {
                 return Ok(None);
             }
-            found(core, &view.version, lookup)?
+            found(core, &view.version, key, lookup, options)?
         }
     };
     let Some(found) = value else { return Ok(Some(None)) };
@@ -253,10 +273,9 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
             seek_keys,
             !options.skip_cache,
             |lookup| {
-                let found = found(core, &view.version, lookup)?;
-                if let Some(at) = places.next() {
-                    values[at] = value(keys[at].as_ref(), found)?;
-                }
+                let Some(at) = places.next() else { return Ok(()) };
+                let key = keys[at].as_ref();
+                values[at] = value(key, found(core, &view.version, key, lookup, options)?)?;
                 Ok(())
             },
         )?;

@@ -24,6 +24,7 @@ pub struct ReadOptions {
     pub(crate) lower_bound: Option<Vec<u8>>,
     pub(crate) upper_bound: Option<Vec<u8>>,
     pub(crate) stored_values: bool,
+    pub(crate) keys_only: bool,
 }
 
 impl ReadOptions {
@@ -88,6 +89,14 @@ impl ReadOptions {
     #[must_use]
     pub fn stored_values(mut self, stored: bool) -> Self {
         self.stored_values = stored;
+        self
+    }
+
+    /// Reads no value of a value file, unless it tells whether the key is there: so no damaged value
+    /// is in the way. What such a read shows as the value is none. Default: false.
+    #[must_use]
+    pub(crate) fn keys_only(mut self) -> Self {
+        self.keys_only = true;
         self
     }
 

@@ -100,7 +100,7 @@ impl Snapshot {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(read::get(&self.core, key.as_ref(), &self.options(), |_| ())?.is_some())
+        read::contains(&self.core, key.as_ref(), &self.options())
     }
 
     /// Returns the values that `keys` had, in their order.

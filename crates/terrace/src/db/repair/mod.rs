@@ -22,6 +22,7 @@ pub(super) mod inputs;
 pub(super) mod manifest_survey;
 pub(super) mod salvage;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -185,6 +186,8 @@ struct Rebuilt {
     files: Vec<NewFile>,
     entries: u64,
     last_sequence: SequenceNumber,
+    /// Entries that share their values with others.
+    overlapping: u64,
 }
 
 impl Rebuilt {
@@ -281,6 +284,10 @@ impl Repair<'_> {
         self.discard(&[filename::table], &live.tables);
         self.set_aside(&live, &[log], manifest)?;
         self.report.entries = rebuilt.entries;
+        if let entries @ 1.. = rebuilt.overlapping {
+            let message = format!("{entries} entries are lost, which point at values of others");
+            self.report.problems.push(Problem::new("*.vlog", message));
+        }
         Ok(self.report)
     }
 
@@ -290,7 +297,15 @@ impl Repair<'_> {
 
     fn salvage(&self) -> Salvage<'_> {
         let Repair { options, dir, order, numbers, tables, .. } = self;
-        Salvage { options, dir, order, numbers, tables, values: self.values() }
+        Salvage {
+            options,
+            dir,
+            order,
+            numbers,
+            tables,
+            values: self.values(),
+            overlapping: Cell::default(),
+        }
     }
 
     /// The edit that adds `files`, with the value files that they point into.
@@ -339,6 +354,7 @@ impl Repair<'_> {
         }
         rebuilt.take(salvage.merge(level_0, 0)?);
         rebuilt.take(salvage.logs(logs, *log_records)?);
+        rebuilt.overlapping = salvage.overlapping.get();
         // A damaged table may be another one under its name.
         match tables.iter().all(Candidate::is_sound) || self.is_in_order(&rebuilt)? {
             true => Ok(rebuilt),
@@ -374,6 +390,7 @@ impl Repair<'_> {
         );
         let mut rebuilt = Rebuilt::default();
         rebuilt.take(salvage.merge(inputs, MERGED_LEVEL)?);
+        rebuilt.overlapping = salvage.overlapping.get();
         Ok(rebuilt)
     }
 

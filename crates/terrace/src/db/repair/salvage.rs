@@ -7,15 +7,20 @@
 //! # Invariants
 //! 1. Entries keep their sequence numbers, and all versions and tombstones are kept: which one is
 //!    the newest is decided by the sequence number alone.
-//! 2. No user key is split over two outputs of one call, except by [`Salvage::rewrite`] where the
+//! 2. Of what the tables point at in a value file a merge keeps no more than the file can hold: where
+//!    entries share values, the first ones by key.
+//! 3. No user key is split over two outputs of one call, except by [`Salvage::rewrite`] where the
 //!    keys of its input do not ascend.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, MAX_SEQUENCE, ParsedKey, user_key};
+use crate::base::value_pointer::{ValuePointer, is_pointer};
 use crate::compaction::output::{Output, OutputSettings, OutputWriter};
 use crate::env::ReadAccess;
 use crate::iterator::level::LevelIter;
@@ -48,6 +53,8 @@ pub(in crate::db) struct Salvage<'a> {
     pub(in crate::db) numbers: &'a Arc<FileNumbers>,
     pub(in crate::db) tables: &'a Arc<TableSet>,
     pub(in crate::db) values: Values<'a>,
+    /// Entries that merges have left out, because others point at their values.
+    pub(in crate::db) overlapping: Cell<u64>,
 }
 
 impl Salvage<'_> {
@@ -192,10 +199,14 @@ impl Salvage<'_> {
 
     fn write(&self, mut entries: Merged, level: usize) -> Result<Vec<Output>> {
         let mut run = self.run(level);
+        let mut used = UsedValues { values: self.values, bytes: BTreeMap::new() };
         entries.seek_to_first();
         while entries.valid() {
-            if run.takes(entries.key()) {
-                run.add(entries.key(), entries.value())?;
+            let (key, value) = (entries.key(), entries.value());
+            match run.takes(key) {
+                true if used.have_room(key, value) => run.add(key, value)?,
+                true => self.overlapping.set(self.overlapping.get() + 1),
+                false => {}
             }
             entries.next();
         }
@@ -229,6 +240,30 @@ fn insert(memtable: &mut MemTableWriter, batch: BatchView<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The values that the entries written so far point at.
+struct UsedValues<'a> {
+    values: Values<'a>,
+    /// By value file.
+    bytes: BTreeMap<u64, u64>,
+}
+
+impl UsedValues<'_> {
+    /// Whether the value file holds one more value than is used of it, if the entry points at one.
+    fn have_room(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if !is_pointer(key) {
+            return true;
+        }
+        let Some(pointer) = ValuePointer::decode(value) else { return false };
+        let size = self.values.files.get(pointer.file).map_or(0, |used| used.file.size);
+        let bytes = self.bytes.entry(pointer.file).or_default();
+        let more = bytes.saturating_add(pointer.length);
+        if more <= size {
+            *bytes = more;
+        }
+        more <= size
+    }
 }
 
 /// Writes ascending entries to tables, none of which ends within a user key.

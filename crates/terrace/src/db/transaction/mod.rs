@@ -178,7 +178,7 @@ impl Transaction {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.read(key.as_ref(), <[u8]>::to_vec)
+        self.read(key.as_ref(), &self.read, <[u8]>::to_vec)
     }
 
     /// Whether `key` has a value.
@@ -196,14 +196,20 @@ impl Transaction {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.read(key.as_ref(), |_| ())?.is_some())
+        let options = self.read.clone().keys_only();
+        Ok(self.read(key.as_ref(), &options, |_| ())?.is_some())
     }
 
     /// Reads what the transaction sees of `key`, and takes note of it.
-    fn read<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    fn read<R>(
+        &self,
+        key: &[u8],
+        options: &ReadOptions,
+        use_value: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         if let Some(write) = self.writes.get(key) {
             let Some(value) = write.value() else { return Ok(None) };
-            return Ok(shown(&self.core, key, value, &self.read)?.map(use_value));
+            return Ok(shown(&self.core, key, value, options)?.map(use_value));
         }
         if !self.has_locked(key) {
             self.is_fixed.store(true, Ordering::Relaxed);
@@ -211,7 +217,7 @@ impl Transaction {
                 reads.set.add_key(key);
             }
         }
-        read::get(&self.core, key, &self.read, use_value)
+        read::get(&self.core, key, options, use_value)
     }
 
     fn has_locked(&self, key: &[u8]) -> bool {

@@ -169,7 +169,7 @@ fn before(core: &Arc<DbImpl>, key: &[u8]) -> Result<Before> {
 /// Whether `key` has a value, expired or not.
 pub(super) fn has_value(core: &Arc<DbImpl>, key: &[u8]) -> Result<bool> {
     let as_stored = ReadOptions::new().stored_values(true);
-    Ok(read::get(core, key, &as_stored, |_| ())?.is_some())
+    read::contains(core, key, &as_stored)
 }
 
 /// The transactions that are prepared and not decided, by name.

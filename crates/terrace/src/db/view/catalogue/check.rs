@@ -19,6 +19,11 @@ impl ExpiryCheck {
         ExpiryCheck { settings, time }
     }
 
+    /// Whether the value of `key` may have a trailer.
+    pub(in crate::db) fn may_expire(&self, key: &[u8]) -> bool {
+        self.settings.expires(key)
+    }
+
     /// The value of `key` without a trailer; `None` if it has expired.
     #[inline]
     pub(in crate::db) fn shown<'v>(&self, key: &[u8], stored: &'v [u8]) -> Option<&'v [u8]> {
