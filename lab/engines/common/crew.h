@@ -48,6 +48,7 @@ class Crew {
     ResetPeakMemory();
     const double cpu = CpuSeconds();
     const BytesWritten written;
+    const uint64_t read = BytesRead();
     const uint64_t start = Start();
     std::thread reporter;
     if (interval_ > 0) reporter = std::thread([&] { ReportIntervals(start, threads, meters); });
@@ -75,6 +76,7 @@ class Crew {
           static_cast<double>(meters.back()->operations()) / result->seconds;
     result->cpu_seconds = CpuSeconds() - cpu;
     result->bytes_written = BytesWritten().Since(written);
+    result->bytes_read = BytesRead() - read;
     result->peak_memory_bytes = PeakMemoryBytes();
   }
 

@@ -25,6 +25,7 @@ struct Result {
   Histogram latencies;
   double cpu_seconds = 0;
   uint64_t bytes_written = 0;
+  uint64_t bytes_read = 0;
   uint64_t disk_bytes = 0;
   uint64_t peak_memory_bytes = 0;
   std::optional<uint64_t> found;
@@ -53,7 +54,7 @@ struct Result {
     for (const auto& [name, quantile] : kQuantiles)
       line.Number(name, latencies.MicrosAt(quantile), 3);
     line.Number("max_us", latencies.MaxMicros(), 3);
-    line.Number("cpu_seconds", cpu_seconds, 3).Whole("bytes_written", bytes_written);
+    line.Number("cpu_seconds", cpu_seconds, 3).Whole("bytes_written", bytes_written).Whole("bytes_read", bytes_read);
     line.Whole("disk_bytes", disk_bytes).Whole("peak_memory_bytes", peak_memory_bytes);
     if (found) line.Whole("found", *found);
     if (writer_ops_per_sec) line.Number("writer_ops_per_sec", *writer_ops_per_sec, 1);

@@ -89,6 +89,9 @@ struct BytesWritten {
   }
 };
 
+// Bytes that the storage device had to read, for calls as for faults in mapped files.
+inline uint64_t BytesRead() { return internal::NumberIn("/proc/self/io", "read_bytes"); }
+
 // The disk space of a directory's files.
 inline uint64_t DiskBytes(const std::string& directory) {
   uint64_t bytes = 0;

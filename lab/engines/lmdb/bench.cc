@@ -67,6 +67,9 @@ class Lmdb {
     Check(mdb_env_set_maxreaders(env_, 1024));
     unsigned flags = MDB_NOTLS | MDB_NOSYNC;
     if (settings_.variant == "writemap") flags |= MDB_WRITEMAP;
+#ifdef LAB_NO_READAHEAD
+    flags |= MDB_NORDAHEAD;
+#endif
     Check(mdb_env_open(env_, settings_.db.c_str(), flags, 0644));
     MDB_txn* txn;
     Check(mdb_txn_begin(env_, nullptr, 0, &txn));

@@ -17,6 +17,7 @@ pub mod costs;
 pub mod engine;
 pub mod interrupt;
 pub mod machine;
+mod memory_limit;
 pub mod notice;
 pub mod overview;
 pub mod pool;

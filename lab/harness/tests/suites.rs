@@ -40,6 +40,7 @@ fn all_suites_can_be_planned_in_every_form() {
         "bangdb-2012",
         "basho-2011",
         "configurations",
+        "larger-than-memory",
         "leveldb-2011",
         "modern",
         "wiredtiger-2012",

@@ -48,7 +48,7 @@ func (c *crew) run(threads uint64, body, beside body, r *result) error {
 	ready.Wait()
 
 	resetPeakMemory()
-	cpu, written, start := cpuSeconds(), bytesWrittenNow(), nowNanos()
+	read, cpu, written, start := bytesRead(), cpuSeconds(), bytesWrittenNow(), nowNanos()
 	if c.seconds > 0 {
 		// A thread that has failed already has stopped the others.
 		c.deadline.at.CompareAndSwap(never, start+int64(c.seconds*1e9))
@@ -87,6 +87,7 @@ func (c *crew) run(threads uint64, body, beside body, r *result) error {
 	}
 	r.cpuSeconds = cpuSeconds() - cpu
 	r.bytesWritten = bytesWrittenNow().since(written)
+	r.bytesRead = bytesRead() - read
 	r.peakMemoryBytes = peakMemoryBytes()
 	return nil
 }

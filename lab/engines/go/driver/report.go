@@ -18,6 +18,7 @@ type result struct {
 	latencies       histogram
 	cpuSeconds      float64
 	bytesWritten    uint64
+	bytesRead       uint64
 	diskBytes       uint64
 	peakMemoryBytes uint64
 	found           *uint64
@@ -85,7 +86,8 @@ func (r *result) json() string {
 		j.number(quantile.name, r.latencies.microsAt(quantile.value), 3)
 	}
 	j.number("max_us", r.latencies.maxMicros(), 3)
-	j.number("cpu_seconds", r.cpuSeconds, 3).whole("bytes_written", r.bytesWritten)
+	j.number("cpu_seconds", r.cpuSeconds, 3).whole("bytes_written", r.bytesWritten).
+		whole("bytes_read", r.bytesRead)
 	j.whole("disk_bytes", r.diskBytes).whole("peak_memory_bytes", r.peakMemoryBytes)
 	if r.found != nil {
 		j.whole("found", *r.found)

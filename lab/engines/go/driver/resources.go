@@ -55,6 +55,11 @@ func numberIn(path, name string) uint64 {
 	return 0
 }
 
+// bytesRead are those that the storage device had to read, for calls as for faults in mapped files.
+func bytesRead() uint64 {
+	return numberIn("/proc/self/io", "read_bytes")
+}
+
 type bytesWritten struct {
 	byCalls, toStorage uint64
 }

@@ -12,6 +12,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) seconds: f64,
     pub(crate) cpu_seconds: f64,
     pub(crate) bytes_written: u64,
+    pub(crate) bytes_read: u64,
     pub(crate) disk_bytes: u64,
     pub(crate) peak_memory_bytes: u64,
     pub(crate) writer_ops_per_sec: Option<f64>,

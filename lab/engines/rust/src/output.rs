@@ -30,6 +30,7 @@ struct ResultLine<'a> {
     max_us: f64,
     cpu_seconds: f64,
     bytes_written: u64,
+    bytes_read: u64,
     disk_bytes: u64,
     peak_memory_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +93,7 @@ impl<'a> ResultLine<'a> {
             max_us: latencies.max_micros(),
             cpu_seconds: round(outcome.cpu_seconds, 3),
             bytes_written: outcome.bytes_written,
+            bytes_read: outcome.bytes_read,
             disk_bytes: outcome.disk_bytes,
             peak_memory_bytes: outcome.peak_memory_bytes,
             found: outcome.benchmark.counts_found().then_some(meter.found),

@@ -17,6 +17,7 @@ pub(crate) struct ProcessCounters {
     cpu: Duration,
     written_by_calls: u64,
     written_to_storage: u64,
+    read_from_storage: u64,
 }
 
 impl ProcessCounters {
@@ -26,11 +27,17 @@ impl ProcessCounters {
             cpu: cpu_time(),
             written_by_calls: number_of(&io, "wchar"),
             written_to_storage: number_of(&io, "write_bytes"),
+            read_from_storage: number_of(&io, "read_bytes"),
         }
     }
 
     pub(crate) fn cpu_seconds_since(&self, start: &Self) -> f64 {
         self.cpu.saturating_sub(start.cpu).as_secs_f64()
+    }
+
+    /// Bytes that the storage device had to read, for calls as for faults in mapped files.
+    pub(crate) fn bytes_read_since(&self, start: &Self) -> u64 {
+        self.read_from_storage.saturating_sub(start.read_from_storage)
     }
 
     /// Bytes written by system calls or, where that is more, those that mapped files wrote besides.

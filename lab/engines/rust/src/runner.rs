@@ -250,6 +250,7 @@ impl<'a, E: Engine> Runner<'a, E> {
             threads,
             cpu_seconds: end.cpu_seconds_since(start),
             bytes_written: end.bytes_written_since(start),
+            bytes_read: end.bytes_read_since(start),
             disk_bytes: resources::disk_bytes(self.settings.db()),
             peak_memory_bytes: resources::peak_memory_bytes(),
             writer_ops_per_sec: None,

@@ -6,7 +6,7 @@
 
 use super::model::{Outcome, Suite};
 
-const HEAD: [&str; 33] = [
+const HEAD: [&str; 34] = [
     "suite",
     "section",
     "benchmark",
@@ -36,6 +36,7 @@ const HEAD: [&str; 33] = [
     "max_us",
     "cpu_seconds",
     "bytes_written",
+    "bytes_read",
     "disk_bytes",
     "peak_memory_bytes",
     "debt_seconds",
@@ -86,7 +87,8 @@ pub(crate) fn render(suites: &[Suite<'_>]) -> String {
                         [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| f.latency(percentile));
                     fields.extend(latencies.map(|us| us.map_or(String::new(), number)));
                     fields.extend(
-                        [f.cpu_seconds, f.bytes_written, f.disk_bytes, f.peak_memory].map(number),
+                        [f.cpu_seconds, f.bytes_written, f.bytes_read, f.disk_bytes, f.peak_memory]
+                            .map(number),
                     );
                     let debt = f
                         .debt

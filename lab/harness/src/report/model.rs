@@ -72,6 +72,7 @@ pub(crate) struct Figures {
     pub(crate) latencies: Vec<(f64, f64)>,
     pub(crate) cpu_seconds: f64,
     pub(crate) bytes_written: f64,
+    pub(crate) bytes_read: f64,
     pub(crate) peak_memory: f64,
     pub(crate) disk_bytes: f64,
     /// Seconds and bytes of the work that was put off.
@@ -321,6 +322,7 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         latencies: latencies.collect(),
         cpu_seconds: middle(&mut results().map(|r| r.cpu_seconds)),
         bytes_written: middle(&mut results().map(|r| r.bytes_written as f64)),
+        bytes_read: middle(&mut results().map(|r| r.bytes_read as f64)),
         peak_memory: middle(&mut results().map(|r| r.peak_memory_bytes as f64)),
         disk_bytes: middle(&mut results().map(|r| r.disk_bytes as f64)),
         debt,

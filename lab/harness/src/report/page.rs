@@ -518,6 +518,7 @@ fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<Strin
         row("p99", &|f| f.latency(99.0).map(number::duration_us)),
         row("CPU", &|f| (f.cpu_seconds > 0.0).then(|| number::duration_us(f.cpu_seconds * 1e6))),
         row("Written", &|f| bytes(f.bytes_written)),
+        row("Read from the device", &|f| bytes(f.bytes_read)),
         row("Memory", &|f| bytes(f.peak_memory)),
         row("On disk", &|f| bytes(f.disk_bytes)),
         row("Debt", &|f| f.debt.map(|(seconds, _)| number::duration_us(seconds * 1e6))),

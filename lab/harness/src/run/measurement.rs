@@ -108,6 +108,8 @@ pub struct DriverResult {
     pub cpu_seconds: f64,
     /// Bytes written to files.
     pub bytes_written: u64,
+    /// Bytes that the storage device had to read; 0 where a program does not say.
+    pub bytes_read: u64,
     /// The final size of the database.
     pub disk_bytes: u64,
     /// The most memory that was resident during the benchmark.

@@ -18,6 +18,7 @@ use super::limits::Limits;
 use super::pace::{Refill, Refilled};
 use crate::engine::Ready;
 use crate::machine;
+use crate::memory_limit::MemoryLimit;
 use crate::process::{self, End};
 use crate::run::{Debt, DriverResult, Interval, Status};
 use crate::suite::{Group, Role, Step};
@@ -148,7 +149,9 @@ impl Attempt<'_> {
     /// one.
     fn task_length(&self, steps: &[Step], flags: &[String]) -> usize {
         let follows = |step: &&Step| {
-            pays_debt(step) || (!steps[0].makes_database() && self.flags(step) == *flags)
+            let is_alike = self.flags(step) == *flags
+                && self.memory_limit(step) == self.memory_limit(&steps[0]);
+            pays_debt(step) || (!steps[0].makes_database() && is_alike)
         };
         1 + steps[1..].iter().take_while(follows).count()
     }
@@ -225,7 +228,21 @@ impl Attempt<'_> {
             .arg(format!("--db={}", self.database.display()))
             .arg("--json");
         machine::touch_memory(self.num.saturating_mul(TOUCHED));
+        let limited = match self.memory_limit(&task[0]).map(MemoryLimit::new).transpose() {
+            Ok(limited) => limited,
+            Err(reason) => {
+                let end = End::Failed(reason);
+                return Ok(process::Outcome { results: Vec::new(), end });
+            }
+        };
+        if let Some(limited) = &limited {
+            command = limited.around(&command);
+        }
         process::run(command, &benchmarks, &limits, self.log, &mut |place| doing(place))
+    }
+
+    fn memory_limit(&self, step: &Step) -> Option<u64> {
+        step.settings(&self.ready.column.settings_of).memory_limit()
     }
 
     fn flags(&self, step: &Step) -> Vec<String> {

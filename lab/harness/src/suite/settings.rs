@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// Flags whose value is a size in bytes.
-const SIZES: [&str; 3] = ["cache_size", "write_buffer_size", "block_size"];
+const SIZES: [&str; 4] = ["cache_size", "write_buffer_size", "block_size", MEMORY_LIMIT];
+/// What a program may use with all that the system caches for it: not its flag, but its limit.
+const MEMORY_LIMIT: &str = "memory_limit";
 /// Flags whose value is a whole number.
 const NUMBERS: [&str; 9] = [
     "max_open_files",
@@ -22,6 +24,8 @@ const NUMBERS: [&str; 9] = [
 const MULTIPLES: [&str; 2] = ["num_times", "reads_times"];
 /// A cache or buffer is not scaled down below this.
 const LEAST_SIZE: f64 = 4_194_304.0;
+/// Nor is a limit of memory below this.
+const LEAST_LIMIT: f64 = 67_108_864.0;
 /// Seconds.
 const SECONDS: [&str; 2] = ["duration", "interval"];
 
@@ -83,9 +87,13 @@ impl Settings {
     /// Multiplies what has to do with memory. Some engines do not start with less than a few
     /// mebibytes.
     pub(crate) fn scale_sizes(&mut self, factor: f64) {
-        for name in ["cache_size", "write_buffer_size"] {
+        for (name, least) in [
+            ("cache_size", LEAST_SIZE),
+            ("write_buffer_size", LEAST_SIZE),
+            (MEMORY_LIMIT, LEAST_LIMIT),
+        ] {
             if let Some(size) = self.number(name) {
-                self.set(name, (size * factor).max(size.min(LEAST_SIZE)) as u64);
+                self.set(name, (size * factor).max(size.min(least)) as u64);
             }
         }
     }
@@ -95,6 +103,12 @@ impl Settings {
     pub fn memory(&self) -> u64 {
         ["cache_size", "write_buffer_size"].iter().filter_map(|name| self.number(name)).sum::<f64>()
             as u64
+    }
+
+    /// The bytes of memory that a program may use, the page cache for its files included.
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.number(MEMORY_LIMIT).map(|limit| limit as u64)
     }
 
     /// Bytes of a key and the longest value.
@@ -119,9 +133,8 @@ impl Settings {
             format!("--num={num}"),
             format!("--reads={}", multiple(num, times("reads_times"))),
         ];
-        for (name, value) in
-            self.values.iter().filter(|(name, _)| !MULTIPLES.contains(&name.as_str()))
-        {
+        let is_flag = |name: &str| !MULTIPLES.contains(&name) && name != MEMORY_LIMIT;
+        for (name, value) in self.values.iter().filter(|(name, _)| is_flag(name)) {
             match value {
                 Value::String(word) => flags.push(format!("--{name}={word}")),
                 number => flags.push(format!("--{name}={number}")),
@@ -182,6 +195,12 @@ mod tests {
         ];
         assert_eq!(flags, expected);
         assert_eq!(section.memory(), 2 << 20);
+
+        let mut limited = parse("memory_limit = '1 GiB'").expect("settings");
+        assert_eq!(limited.memory_limit(), Some(1 << 30));
+        assert_eq!(limited.flags(7), ["--num=7", "--reads=7"]);
+        limited.scale_sizes(0.001);
+        assert_eq!(limited.memory_limit(), Some(64 << 20));
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! A limit for the memory of one program, the pages included that the system caches of its files: a
+//! control group of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Where the system has its control groups.
+const ROOT: &str = "/sys/fs/cgroup";
+/// A group cannot be removed before the last process is gone from it.
+const ATTEMPTS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A control group. It is removed when this goes.
+pub(crate) struct MemoryLimit {
+    group: PathBuf,
+}
+
+impl MemoryLimit {
+    /// A group with a limit of so many bytes.
+    pub(crate) fn new(bytes: u64) -> Result<Self, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (parent, names) = parent()?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let group = parent.join(format!("terrace-lab-{}-{number}", process::id()));
+        let refused = |error: &dyn std::fmt::Display| {
+            format!("cannot limit memory: {}: {error}", group.display())
+        };
+        fs::create_dir(&group).map_err(|error| refused(&error))?;
+        let limit = MemoryLimit { group: group.clone() };
+        fs::write(group.join(names.limit), bytes.to_string()).map_err(|error| refused(&error))?;
+        // Where there is no swap there is no such file.
+        let swap = names.swap.map(|swap| group.join(swap)).filter(|swap| swap.exists());
+        if let Some(swap) = swap {
+            let most = if names.swap_includes_memory { bytes } else { 0 };
+            fs::write(swap, most.to_string()).map_err(|error| refused(&error))?;
+        }
+        Ok(limit)
+    }
+
+    /// The same command, which joins the group first.
+    pub(crate) fn around(&self, command: &Command) -> Command {
+        let mut joining = Command::new("sh");
+        joining.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]);
+        joining.arg(self.group.join("cgroup.procs"));
+        joining.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => joining.env(name, value),
+                None => joining.env_remove(name),
+            };
+        }
+        if let Some(dir) = command.get_current_dir() {
+            joining.current_dir(dir);
+        }
+        joining
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        for _ in 0..ATTEMPTS {
+            if fs::remove_dir(&self.group).is_ok() || !self.group.exists() {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// The names of a group's files.
+struct Names {
+    limit: &'static str,
+    swap: Option<&'static str>,
+    swap_includes_memory: bool,
+}
+
+/// Where groups that limit memory can be made.
+fn parent() -> Result<(PathBuf, Names), String> {
+    let root = Path::new(ROOT);
+    let first = root.join("memory");
+    if first.is_dir() {
+        let swap = Some("memory.memsw.limit_in_bytes");
+        let names = Names { limit: "memory.limit_in_bytes", swap, swap_includes_memory: true };
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = own.lines().find_map(|line| line.split_once(":memory:/"));
+        let own = own.map(|(_, path)| first.join(path)).filter(|path| path.is_dir());
+        return Ok((own.unwrap_or(first), names));
+    }
+    let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
+    if controllers.split_whitespace().any(|name| name == "memory") {
+        // It may have been given on already, or not be ours to give; the group shows it.
+        let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
+        let swap = Some("memory.swap.max");
+        let names = Names { limit: "memory.max", swap, swap_includes_memory: false };
+        return Ok((root.to_owned(), names));
+    }
+    Err(format!("cannot limit memory: there is no memory controller in {ROOT}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_in_a_group_has_its_limit() {
+        let limit = match MemoryLimit::new(64 << 20) {
+            Ok(limit) => limit,
+            Err(reason) => {
+                assert!(reason.starts_with("cannot limit memory: "), "{reason}");
+                crate::notice::notice(&format!("SKIPPED: {reason}"));
+                return;
+            }
+        };
+        let mut command = Command::new("sh");
+        // Half of the limit can be had, twice of it cannot.
+        let take = "x=$(head -c \"$1\" /dev/zero | tr '\\0' x) && echo ${#x} $GREETING";
+        command.args(["-c", take, "sh"]).env("GREETING", "hello");
+        let output = |bytes: u64| {
+            let mut command = limit.around(&command);
+            command.arg(bytes.to_string()).output().expect("sh")
+        };
+        let within = output(8 << 20);
+        assert_eq!(String::from_utf8_lossy(&within.stdout), "8388608 hello\n");
+        assert!(!output(256 << 20).status.success());
+        let group = limit.group.clone();
+        drop(limit);
+        assert!(!group.exists());
+    }
+}
