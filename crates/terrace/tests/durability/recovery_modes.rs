@@ -8,7 +8,7 @@ use terrace::{
     Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch, WriteOptions, repair,
     verify,
 };
-use terrace_testkit::simfs::{PowerLoss, SimFs};
+use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
 
 use crate::frames::{batch, fragment, mark, record};
 
@@ -240,10 +240,11 @@ fn an_open_of_such_a_log_may_end_at_every_step() {
     open_ended_at_every_step(lose_first_append_to_later_log, "abcde");
 }
 
-fn open_ended_at_every_step(lose: fn(&Path), expected: &str) {
+/// The database after this damage, in `/db` of a simulated disk.
+fn on_simulated_disk(damage: impl Fn(&Path)) -> SimFs {
     let made = tempfile::tempdir().expect("a directory");
     database(made.path());
-    lose(made.path());
+    damage(made.path());
     let disk = SimFs::new();
     let dir = Path::new("/db");
     disk.env().create_dir(dir, 0o755).expect("a directory");
@@ -253,6 +254,52 @@ fn open_ended_at_every_step(lose: fn(&Path), expected: &str) {
         let name = path.file_name().expect("a name");
         disk.set_contents(&dir.join(name), &fs::read(&path).expect("reads"));
     }
+    disk
+}
+
+/// On a full disk an open starts no log, and one that was found stands for it until there is space.
+/// What recovery cut off must not come back with it.
+#[test]
+fn what_was_cut_off_does_not_come_back_where_no_log_can_be_started() {
+    let hole_before_later_log = |dir: &Path| {
+        fs::write(later_log(dir), record(&batch(6, "e", b"1"))).expect("writes");
+    };
+    let hole_in_log = |dir: &Path| {
+        let log = path(dir, ".log");
+        hole_before_later_log(dir);
+        append(&log, &[&[0; 50][..], &record(&batch(9, "f", b"1"))].concat());
+    };
+    let damages: [&dyn Fn(&Path); 2] = [&hole_before_later_log, &hole_in_log];
+    for damage in damages {
+        let disk = on_simulated_disk(damage);
+        let kinds = vec![OpKind::Create];
+        let full =
+            FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(0, Fault::NoSpace, true) };
+        disk.set_faults([full]);
+        let options = || options(RecoveryMode::Prefix).env(disk.env());
+        let db = Db::open("/db", options()).expect("opens on a full disk");
+        assert_eq!(keys(&db), "abcd");
+        db.wait_idle().expect("flushes what was recovered");
+        db.put("refused", "1").expect_err("the disk is full");
+        let killed = disk.power_loss(PowerLoss::PROCESS_ONLY);
+        drop(db);
+        for disk in [&disk, &killed] {
+            disk.set_faults(None);
+            let db = Db::open("/db", self::options(RecoveryMode::Prefix).env(disk.env()))
+                .expect("opens again");
+            assert_eq!(keys(&db), "abcd");
+            db.put("g", "1").expect("there is space");
+            db.close().expect("closes");
+            let db = Db::open("/db", self::options(RecoveryMode::Strict).env(disk.env()))
+                .expect("opens once more");
+            assert_eq!(keys(&db), "abcdg");
+        }
+    }
+}
+
+fn open_ended_at_every_step(lose: fn(&Path), expected: &str) {
+    let disk = on_simulated_disk(lose);
+    let dir = Path::new("/db");
     let open = |disk: &SimFs| Db::open(dir, options(RecoveryMode::Prefix).env(disk.env()));
     disk.record();
     let db = open(&disk).expect("opens");

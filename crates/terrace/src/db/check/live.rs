@@ -55,7 +55,8 @@ pub(in crate::db) fn verify(
 fn open_logs(core: &DbImpl) -> Result<Vec<(u64, Arc<dyn RandomAccessFile>)>> {
     let first = core.background.versions.lock().log_number();
     let commit = core.writes.commit.lock();
-    let written = commit.as_ref().map(|commit| (commit.log_number, commit.log.offset()));
+    let written = commit.as_ref().filter(|commit| commit.found_logs.is_empty());
+    let written = written.map(|commit| (commit.log_number, commit.log.offset()));
     let mut own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
     own.leave_strangers(core.files.numbers.peek());
     let mut numbers: Vec<_> = own.of_kind(FileKind::Log).collect();

@@ -60,7 +60,7 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
     let continues = continued.is_some();
     let mut commit = match continued {
         Some(commit) => commit,
-        None => begin_log(core, recovered.last_sequence, logs.last().copied()),
+        None => begin_log(core, &recovered, logs),
     };
     // Reads do not find what is in these tables before an edit has added them.
     let has_tables = !recovered.tables.is_empty();
@@ -124,9 +124,11 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
 
 /// Starts a log. On a full disk the database opens all the same: reads work, and the first
 /// write tries again. Until then the newest log found, if any, stands for the present one: the
-/// MANIFEST must not name a log that was never made.
-fn begin_log(core: &DbImpl, last_sequence: u64, newest_found: Option<u64>) -> Commit {
+/// MANIFEST must not name a log that was never made. If recovery cut the history it is all of them:
+/// a log behind the cut that came first would look like one that has lost nothing.
+fn begin_log(core: &DbImpl, recovered: &Recovered, logs: &[u64]) -> Commit {
     let mut number = core.files.numbers.take();
+    let mut found_logs = Vec::new();
     let path = core.files.path(&filename::log(number));
     let log = match core.logs.create(&path) {
         Ok((log, syncer)) => {
@@ -136,7 +138,10 @@ fn begin_log(core: &DbImpl, last_sequence: u64, newest_found: Option<u64>) -> Co
         Err(error) => {
             core.files.log(format!("no log could be started: {error}"));
             core.logs.suspect.store(true, Ordering::Relaxed);
-            number = newest_found.unwrap_or(0);
+            let whole = !recovered.was_damaged() || mutated("logs-behind-a-cut");
+            let first = if whole { logs.len().saturating_sub(1) } else { 0 };
+            found_logs = logs.get(first..).unwrap_or_default().to_vec();
+            number = found_logs.first().copied().unwrap_or(0);
             LogWriter::new(Box::new(NoFile(error)), 0)
         }
     };
@@ -145,7 +150,8 @@ fn begin_log(core: &DbImpl, last_sequence: u64, newest_found: Option<u64>) -> Co
         memtable,
         log,
         log_number: number,
-        last_sequence,
+        found_logs,
+        last_sequence: recovered.last_sequence,
         reserved_sequence: 0,
         owed_nanos: 0,
         left_suspect_log: false,
@@ -171,6 +177,7 @@ fn continue_log(core: &DbImpl, recovered: &mut Recovered) -> Option<Commit> {
         memtable: memtable.writer,
         log: LogWriter::new(file, end),
         log_number: number,
+        found_logs: Vec::new(),
         last_sequence: memtable.last_sequence,
         reserved_sequence: 0,
         owed_nanos: 0,

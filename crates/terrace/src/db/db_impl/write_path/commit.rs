@@ -9,6 +9,8 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) memtable: MemTableWriter,
     pub(in crate::db) log: LogWriter,
     pub(in crate::db) log_number: u64,
+    /// Logs that were found, if none could be started: they stand for the present one.
+    pub(in crate::db) found_logs: Vec<u64>,
     pub(in crate::db) last_sequence: SequenceNumber,
     /// The greatest sequence number that is reserved for a bulk load in progress.
     pub(in crate::db) reserved_sequence: SequenceNumber,

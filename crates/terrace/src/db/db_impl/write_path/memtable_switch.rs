@@ -33,9 +33,14 @@ impl WritePath {
         let old_log = std::mem::replace(&mut commit.log, log);
         let old = std::mem::replace(&mut commit.memtable, writer);
         self.reset_switch();
+        let mut logs = std::mem::take(&mut commit.found_logs);
+        let left = std::mem::replace(&mut commit.log_number, number);
+        if logs.is_empty() {
+            logs.push(left);
+        }
         let immutable = Immutable {
             memtable: old.table().clone(),
-            logs: vec![std::mem::replace(&mut commit.log_number, number)],
+            logs,
             last_sequence: commit.last_sequence,
             recovered_tables: Vec::new(),
             log: Mutex::new(Some(old_log)),
