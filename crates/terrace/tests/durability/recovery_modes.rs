@@ -233,6 +233,34 @@ fn numbers_that_the_first_append_to_a_later_log_of_leveldb_used_up() {
     outcomes(in_terraces, every_mode(["abcd", "abcd", "abcde"]));
 }
 
+/// Until an edit says that it is Terrace's, the next open takes every log for one of LevelDB's: no
+/// write goes to a log before.
+#[test]
+fn a_log_is_not_continued_under_a_manifest_of_leveldbs() {
+    let options = || options(RecoveryMode::Prefix).reuse_logs(true);
+    let continues = |leveldb: bool| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = Db::open(dir.path(), options()).expect("creates");
+        db.put_with("a", "1", WriteOptions::sync()).expect("puts");
+        db.close().expect("closes");
+        let (log, length) =
+            (path(dir.path(), ".log"), |log: &Path| fs::metadata(log).map(|is| is.len()));
+        let before = length(&log).expect("a log");
+        if leveldb {
+            // An edit as LevelDB writes it: previous log 0.
+            append(&path(dir.path(), "MANIFEST"), &record(&[9, 0]));
+        }
+        let db = Db::open(dir.path(), options()).expect("opens");
+        db.put("b", "1").expect("puts");
+        let after = length(&log).unwrap_or(0);
+        assert_eq!(keys(&db), "ab");
+        db.close().expect("closes");
+        after > before
+    };
+    assert!(continues(false));
+    assert!(!continues(true));
+}
+
 /// The edits that an open makes before its first flush do not make LevelDB's log one of Terrace's.
 #[test]
 fn an_open_of_such_a_log_may_end_at_every_step() {

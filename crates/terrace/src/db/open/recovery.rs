@@ -78,6 +78,9 @@ pub(in crate::db) struct Recovered {
     /// Whether the logs hold anything at all, if only marks. What was never synced may be something
     /// else after a power cut, and stand as damage before whatever later logs hold.
     holds_bytes: bool,
+    /// Whether another program wrote the MANIFEST that names the logs: until an edit says otherwise
+    /// the next open takes every log for that program's.
+    is_anothers: bool,
     /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
 }
@@ -96,7 +99,7 @@ impl Recovered {
     /// Whether the MANIFEST must have left the logs behind before another write is acknowledged.
     /// Not asked where the log is continued.
     pub(in crate::db) fn must_be_left(&self) -> bool {
-        self.is_cut() || self.holds_bytes
+        self.is_cut() || self.holds_bytes || self.is_anothers
     }
 
     /// The log to go on with, and its end, if that is safe. The only memtable is then the log's.
@@ -203,6 +206,10 @@ impl Replay<'_> {
         let end_of_batches = progress.end_of_batches / SECTOR;
         let all_durable = progress.durable >= last_sequence || mutated("continue-durable-logs");
         reusable = reusable.filter(|(_, end)| all_durable && end / SECTOR == end_of_batches);
+        // Nor under a MANIFEST of LevelDB's: the next open would take it, and the logs behind it,
+        // for logs that LevelDB has not synced in their order.
+        let is_terraces = state.is_terraces || mutated("continue-under-leveldb");
+        reusable = reusable.filter(|_| is_terraces);
         let leaves_gap = progress.continuity.next().is_some_and(|next| next != last_sequence + 1);
         let (mut memtables, empty): (Vec<_>, Vec<_>) = progress
             .memtables
@@ -223,6 +230,7 @@ impl Replay<'_> {
             damage,
             leaves_gap,
             holds_bytes,
+            is_anothers: !is_terraces && !logs.is_empty(),
             reusable,
         })
     }
