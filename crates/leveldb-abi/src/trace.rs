@@ -13,6 +13,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
@@ -28,6 +29,8 @@ const MAGIC: &[u8] = b"terrace trace 1\n";
 const BUFFER: usize = 64 << 10;
 /// Collected bytes are written after this time, with the next call.
 const DELAY: Duration = Duration::from_secs(1);
+/// A trace has no larger values: one that is larger is recorded as this.
+const LARGEST_VALUE: u64 = 64 << 20;
 /// Added to the kind of a write that waits for the disk.
 const SYNC: u8 = 0x80;
 
@@ -56,6 +59,8 @@ enum Start {
 /// The trace of one open database.
 pub(crate) struct Trace {
     path: PathBuf,
+    /// The process that writes. In a child of a fork the lock may be held for ever.
+    process: u32,
     output: Mutex<Output>,
 }
 
@@ -66,15 +71,13 @@ struct Output {
     /// When the last record was added.
     last: Instant,
     written: Instant,
-    /// The process that writes.
-    process: u32,
 }
 
 impl Trace {
     /// The trace of a database that has just been opened, if `$TERRACE_TRACE` asks for one. It
     /// begins with the keys that the database has.
     pub(crate) fn of(db: &Db, path: &Path) -> Option<Arc<Trace>> {
-        let dir = env::var_os(VARIABLE).filter(|dir| !dir.is_empty())?;
+        let dir = env::var_os(VARIABLE).filter(|dir| !dir.is_empty() && !is_privileged())?;
         let begun = Trace::create(Path::new(&dir), path)
             .and_then(|trace| trace.add_entries(db).map(|()| trace));
         match begun {
@@ -93,20 +96,15 @@ impl Trace {
         let mut number = 1_u32;
         let (path, file) = loop {
             let path = dir.join(format!("{name}-{number}.trace"));
-            match File::options().append(true).create_new(true).open(&path) {
+            // Keys are in it: for nobody else, whatever the database's own files allow.
+            match File::options().append(true).create_new(true).mode(0o600).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 opened => break opened.map(|file| (path, file))?,
             }
         };
         let now = Instant::now();
-        let output = Output {
-            file: Some(file),
-            buffer: MAGIC.to_vec(),
-            last: now,
-            written: now,
-            process: process::id(),
-        };
-        let trace = Arc::new(Trace { path, output: Mutex::new(output) });
+        let output = Output { file: Some(file), buffer: MAGIC.to_vec(), last: now, written: now };
+        let trace = Arc::new(Trace { path, process: process::id(), output: Mutex::new(output) });
         at_exit::write(&trace);
         Ok(trace)
     }
@@ -119,7 +117,7 @@ impl Trace {
         while let Some((key, value)) = cursor.entry() {
             self.add(Kind::Entry, 0, |record| {
                 put_bytes(record, key);
-                put_number(record, value.len() as u64);
+                put_size(record, value);
             });
             cursor.next();
         }
@@ -131,7 +129,7 @@ impl Trace {
     pub(crate) fn put(&self, key: &[u8], value: &[u8], sync: bool) {
         self.add(Kind::Put, sync_bit(sync), |record| {
             put_bytes(record, key);
-            put_number(record, value.len() as u64);
+            put_size(record, value);
         });
     }
 
@@ -148,7 +146,7 @@ impl Trace {
                     Operation::Put { key, value } => {
                         record.push(Kind::Put as u8);
                         put_bytes(record, key);
-                        put_number(record, value.len() as u64);
+                        put_size(record, value);
                     }
                     Operation::Delete { key } => {
                         record.push(Kind::Delete as u8);
@@ -190,7 +188,13 @@ impl Trace {
 
     /// Writes what is collected, and says what went wrong with it or with a write before.
     pub(crate) fn finish(&self) {
-        self.write(&mut self.output());
+        if self.is_own() {
+            self.write(&mut self.output());
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.process == process::id()
     }
 
     fn output(&self) -> MutexGuard<'_, Output> {
@@ -199,6 +203,9 @@ impl Trace {
 
     /// Adds a record: its kind, the microseconds since the one before, and the rest.
     fn add(&self, kind: Kind, bits: u8, rest: impl FnOnce(&mut Vec<u8>)) {
+        if !self.is_own() {
+            return;
+        }
         let mut output = self.output();
         let now = Instant::now();
         let micros = match kind {
@@ -218,8 +225,7 @@ impl Trace {
     }
 
     fn write(&self, output: &mut Output) {
-        let own = output.process == process::id();
-        if let Some(file) = output.file.as_mut().filter(|_| own)
+        if let Some(file) = output.file.as_mut()
             && let Err(error) = file.write_all(&output.buffer)
         {
             warn(&self.path, &error.to_string());
@@ -292,8 +298,20 @@ impl Drop for TracedScans {
     }
 }
 
+/// Whether the process has rights that its user has not: then the user says nothing about files.
+#[expect(unsafe_code, reason = "a call to the system")]
+fn is_privileged() -> bool {
+    // SAFETY: these always succeed and touch no memory.
+    unsafe { libc::geteuid() != libc::getuid() || libc::getegid() != libc::getgid() }
+}
+
 fn sync_bit(sync: bool) -> u8 {
     if sync { SYNC } else { 0 }
+}
+
+/// The size of a value, as far as a trace can have it.
+fn put_size(record: &mut Vec<u8>, value: &[u8]) {
+    put_number(record, (value.len() as u64).min(LARGEST_VALUE));
 }
 
 fn put_bytes(record: &mut Vec<u8>, bytes: &[u8]) {
@@ -322,9 +340,10 @@ mod at_exit {
     static TRACES: Mutex<Vec<Weak<Trace>>> = Mutex::new(Vec::new());
     static INSTALLED: Once = Once::new();
 
-    /// Writes what a trace has collected when the process ends.
+    /// Writes what a trace has collected when the process ends. In a child of a fork the list may
+    /// be locked for ever; it then ends without that.
     pub(super) fn write(trace: &Arc<Trace>) {
-        let mut traces = TRACES.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut traces) = TRACES.try_lock() else { return };
         traces.retain(|trace| trace.strong_count() > 0);
         traces.push(Arc::downgrade(trace));
         INSTALLED.call_once(install);
@@ -340,7 +359,9 @@ mod at_exit {
         // Other threads may still be at work; what they hold is not waited for.
         let Ok(traces) = TRACES.try_lock() else { return };
         for trace in traces.iter().filter_map(Weak::upgrade) {
-            if let Ok(mut output) = trace.output.try_lock() {
+            if trace.is_own()
+                && let Ok(mut output) = trace.output.try_lock()
+            {
                 trace.write(&mut output);
             }
         }

@@ -1,5 +1,6 @@
 //! The files in a database's directory, as far as their names tell.
 
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -83,20 +84,20 @@ impl ListedFile {
     }
 }
 
-/// Whether the directory is a database of RocksDB's: it has files that Terrace and LevelDB have
-/// not, or a MANIFEST with edits that only RocksDB writes. An open could take such an edit for a
-/// torn end.
+/// Whether the directory is a database of RocksDB's: its MANIFEST has edits that only RocksDB
+/// writes, which an open could take for a torn end. Where there is none, its other files tell.
 pub(crate) fn is_rocksdbs(path: &Path) -> bool {
+    let current = fs::read_to_string(path.join("CURRENT")).unwrap_or_default();
+    let manifest = path.join(current.trim_end());
+    if !current.is_empty() && !current.contains('/') && manifest.is_file() {
+        return is_rocksdbs_manifest(&manifest);
+    }
     let files = list_files(path).unwrap_or_default();
     let is_options = |file: &ListedFile| {
-        let number = file.name.strip_prefix("OPTIONS-");
-        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        let number = file.name.strip_prefix("OPTIONS-").unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
     };
-    if files.iter().any(|file| file.name == "IDENTITY") && files.iter().any(is_options) {
-        return true;
-    }
-    let mut manifests = files.iter().filter(|file| file.file_type == FileType::Manifest);
-    manifests.any(|file| is_rocksdbs_manifest(&path.join(&file.name)))
+    files.iter().any(|file| file.name == "IDENTITY") && files.iter().any(is_options)
 }
 
 fn is_rocksdbs_manifest(path: &Path) -> bool {

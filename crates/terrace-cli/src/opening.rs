@@ -24,6 +24,8 @@ pub(crate) const USUAL_VALUE_LOG: usize = 4 << 10;
 
 /// How long to wait before another attempt to open a database that is busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// The end of an instant is not far behind this.
+const LONGEST_WAIT: Duration = Duration::from_secs(1 << 30);
 
 /// Tables that are asked whether they have filters.
 const TABLES_ASKED: usize = 16;
@@ -254,7 +256,7 @@ impl OpenArgs {
 
     /// Does `work` until no other process has the database open, or --wait is over.
     pub(crate) fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        let end = self.wait.and_then(|wait| Instant::now().checked_add(wait));
+        let end = self.wait.map(|wait| Instant::now() + wait.min(LONGEST_WAIT));
         loop {
             match work() {
                 Err(Failure::Busy(_)) if end.is_some_and(|end| Instant::now() < end) => {

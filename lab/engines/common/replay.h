@@ -23,14 +23,20 @@ class Replay {
 
   // Puts the entries that were there when the trace began.
   void Load() {
-    uint64_t loaded = 0;
-    for (size_t at = trace_.begin(); at < trace_.end(); loaded++) {
+    uint64_t collected = 0;
+    uint64_t bytes = 0;
+    for (size_t at = trace_.begin(); at < trace_.end();) {
       const Trace::Record record = trace_.Read(&at);
       if (record.kind != Trace::kEntry) break;
       session_.BatchPut(record.operation.key, values_.Cut(record.operation.size));
-      if (loaded % kLoadedAtOnce == kLoadedAtOnce - 1) session_.Commit();
+      collected++;
+      bytes += record.operation.size;
+      if (collected == kLoadedAtOnce || bytes >= kBytesAtOnce) {
+        session_.Commit();
+        collected = bytes = 0;
+      }
     }
-    if (loaded % kLoadedAtOnce != 0) session_.Commit();
+    if (collected > 0) session_.Commit();
   }
 
   // Does the first `most` operations of the trace.
@@ -49,6 +55,7 @@ class Replay {
 
  private:
   static constexpr uint64_t kLoadedAtOnce = 1000;
+  static constexpr uint64_t kBytesAtOnce = 16 << 20;
 
   // Returns how many bytes went in or came out.
   uint64_t Do(const Trace::Record& record, Meter* meter) {

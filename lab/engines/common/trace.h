@@ -89,8 +89,11 @@ class Trace {
       case kBatch:
         record.operations = Number(at);
         record.changes = *at;
-        for (uint64_t left = record.operations; left > 0; left--) {
-          record.operation.size = std::max(record.operation.size, Change(at).size);
+        for (uint64_t left = record.operations, bytes = 0; left > 0; left--) {
+          const uint64_t size = Change(at).size;
+          bytes += size;
+          if (bytes > kLargestBatch) Broken(*at, "the values of a batch have more than 1 GiB");
+          record.operation.size = std::max(record.operation.size, size);
         }
         break;
       case kScan: {
@@ -120,6 +123,8 @@ class Trace {
 
   // No value may be larger, so that a broken trace makes nobody take all memory.
   static constexpr uint64_t kLargestValue = 64 << 20;
+  // Nor may the values of a batch, which engines collect.
+  static constexpr uint64_t kLargestBatch = 1 << 30;
 
   [[noreturn]] void Broken(size_t at, const char* what) const {
     throw WrongUse(path_ + ": broken at byte " + std::to_string(at) + ": " + what);

@@ -12,6 +12,8 @@ const SYNC: u8 = 0x80;
 
 /// No value may be larger, so that a broken trace makes nobody take all memory.
 const LARGEST_VALUE: u64 = 64 << 20;
+/// Nor may the values of a batch, which engines collect.
+const LARGEST_BATCH: u64 = 1 << 30;
 
 /// A trace in memory.
 #[derive(Clone, Debug, Default)]
@@ -257,8 +259,12 @@ impl<'a> Reader<'a> {
     fn batch(&mut self) -> Result<Batch<'a>, Broken> {
         let left = self.number()?;
         let batch = Batch { reader: self.clone(), left };
+        let mut bytes = 0;
         for _ in 0..left {
-            self.operation()?;
+            bytes += self.operation()?.size() as u64;
+            if bytes > LARGEST_BATCH {
+                return self.broken("the values of a batch have more than 1 GiB");
+            }
         }
         Ok(batch)
     }
@@ -375,8 +381,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
+        let large_put = [2, 0, 0x80, 0x80, 0x80, 0x20];
+        let large_batch = [&[4, 0, 17][..], &large_put.repeat(17)].concat();
         for (records, what) in [
-            (&[9, 0][..], "no such kind"),
+            (&large_batch[..], "more than 1 GiB"),
+            (&[9, 0], "no such kind"),
             (&[6, 0, 7, 0], "cannot begin like this"),
             (&[4, 0, 1, 5, 0], "puts and deletions only"),
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], "64 bits"),

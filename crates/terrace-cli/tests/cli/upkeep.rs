@@ -405,9 +405,19 @@ fn databases_of_rocksdb_are_refused_by_name() {
         std::fs::write(file("MANIFEST-000005"), bytes.collect::<Vec<_>>()).expect("written");
         std::fs::write(file("000004.log"), "").expect("written");
     }
-    // Its other files tell before a MANIFEST is read; a backup may lack them.
-    std::fs::write(tool.path("rocks/IDENTITY"), "an id").expect("written");
-    std::fs::write(tool.path("rocks/OPTIONS-000007"), "[Version]\n").expect("written");
+    // Its other files tell where there is no MANIFEST; a backup may lack them.
+    let add_others = |db: &str| {
+        std::fs::write(tool.path(db).join("IDENTITY"), "an id").expect("written");
+        std::fs::write(tool.path(db).join("OPTIONS-000007"), "[Version]\n").expect("written");
+    };
+    add_others("rocks");
+    std::fs::remove_file(tool.path("rocks/MANIFEST-000005")).expect("removed");
+    // They may have been left behind, a MANIFEST as well.
+    tool.ok(&["put", "--create", "converted", "a", "b"]);
+    add_others("converted");
+    std::fs::copy(tool.path("bare/MANIFEST-000005"), tool.path("converted/MANIFEST-999999"))
+        .expect("copied");
+    assert_eq!(tool.ok(&["get", "converted", "a"]), "b\n");
     for db in ["rocks", "bare"] {
         let before = state_of(&tool.path(db));
         let database = format!("--db={db}");

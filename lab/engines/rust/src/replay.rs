@@ -11,6 +11,8 @@ use crate::{Failure, Result};
 
 /// Entries of a batch while the database is made.
 const LOADED_AT_ONCE: usize = 1000;
+/// Or values of so many bytes.
+const BYTES_AT_ONCE: usize = 16 << 20;
 
 /// Puts the entries that were there when the trace began.
 pub(crate) fn load(trace: &Trace, session: &mut impl Session, values: &ValuePool) -> Result<()> {
@@ -19,10 +21,18 @@ pub(crate) fn load(trace: &Trace, session: &mut impl Session, values: &ValuePool
         _ => None,
     });
     let entries: Vec<Put<'_>> = entries.collect();
-    let mut position = 0;
-    for some in entries.chunks(LOADED_AT_ONCE) {
+    let (mut rest, mut position) = (&entries[..], 0);
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let together = rest.iter().take(LOADED_AT_ONCE).take_while(|put| {
+            let fits = bytes < BYTES_AT_ONCE;
+            bytes += put.size;
+            fits
+        });
+        let (some, others) = rest.split_at(together.count());
         let changes = some.iter().map(|put| trace::Operation::Put(*put));
         session.write_batch(&mut Changes::new(changes, values, &mut position))?;
+        rest = others;
     }
     Ok(())
 }
