@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use terrace::{Compression, Db, Options, WriteBatch, WriteOptions};
+use terrace::{Comparator, Compression, Db, Options, WriteBatch, WriteOptions};
 use terrace_testkit::rng::Rng;
 
 /// The contents of a database.
@@ -90,4 +90,17 @@ pub(crate) fn flip(dir: &Path, name: &str, offset: usize) {
     let mut bytes = fs::read(&path).expect("reads");
     bytes[offset] ^= 4;
     fs::write(&path, bytes).expect("writes");
+}
+
+/// Bytes in their order, whose separators are not shortened: a tag must not be cut off.
+pub(crate) struct AsBytes;
+
+impl Comparator for AsBytes {
+    fn name(&self) -> &str {
+        "as bytes"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        a.cmp(b)
+    }
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use terrace::{
-    Comparator, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, abi, repair,
-    verify,
+    Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, abi, repair, verify,
 };
 use terrace_testkit::rng::Rng;
+
+use crate::database::AsBytes;
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -37,19 +38,6 @@ fn table(dir: &Path) -> PathBuf {
 
 fn internal(user: &str, sequence: u64, kind: u8) -> Vec<u8> {
     [user.as_bytes(), &(sequence << 8 | u64::from(kind)).to_le_bytes()].concat()
-}
-
-/// Bytes in their order, whose separators are not shortened: a tag must not be cut off.
-struct AsBytes;
-
-impl Comparator for AsBytes {
-    fn name(&self) -> &str {
-        "as bytes"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
-        a.cmp(b)
-    }
 }
 
 /// A table of these keys, which ascend as bytes; the last has a value of `padding` bytes.

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use terrace::{
-    CompactOptions, Comparator, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options,
-    abi, repair, verify,
+    CompactOptions, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, abi, repair,
+    verify,
 };
+
+use crate::database::AsBytes;
 
 /// The numbers of the files.
 const LOG: u64 = 3;
@@ -85,19 +87,6 @@ impl Hostile {
         }
         builder.finish().expect("finishes");
         env.read("/table").expect("there")
-    }
-}
-
-/// Bytes in their order: a tag must not be cut off.
-struct AsBytes;
-
-impl Comparator for AsBytes {
-    fn name(&self) -> &str {
-        "as bytes"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
-        a.cmp(b)
     }
 }
 

@@ -80,7 +80,7 @@ pub(in crate::db) struct Recovered {
     holds_bytes: bool,
     /// Whether another program wrote the MANIFEST that names the logs: until an edit says otherwise
     /// the next open takes every log for that program's.
-    is_anothers: bool,
+    manifest_is_foreign: bool,
     /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
 }
@@ -99,7 +99,7 @@ impl Recovered {
     /// Whether the MANIFEST must have left the logs behind before another write is acknowledged.
     /// Not asked where the log is continued.
     pub(in crate::db) fn must_be_left(&self) -> bool {
-        self.is_cut() || self.holds_bytes || self.is_anothers
+        self.is_cut() || self.holds_bytes || self.manifest_is_foreign
     }
 
     /// The log to go on with, and its end, if that is safe. The only memtable is then the log's.
@@ -230,7 +230,7 @@ impl Replay<'_> {
             damage,
             leaves_gap,
             holds_bytes,
-            is_anothers: !is_terraces && !logs.is_empty(),
+            manifest_is_foreign: !is_terraces && !logs.is_empty(),
             reusable,
         })
     }

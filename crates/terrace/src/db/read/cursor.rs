@@ -85,7 +85,7 @@ impl Limits {
     }
 
     /// Whether the value tells whether a key is there.
-    fn look_at_value(&self, key: &[u8]) -> bool {
+    fn needs_value(&self, key: &[u8]) -> bool {
         matches!(&self.expiry, Some(Ok(check)) if check.may_expire(key))
     }
 
@@ -220,7 +220,7 @@ impl Cursor {
             if limits.is_below(key) || limits.is_above(key) {
                 return self.iter.leave();
             }
-            if self.iter.is_pending() && limits.look_at_value(key) {
+            if self.iter.is_pending() && limits.needs_value(key) {
                 self.iter.load();
             }
             let Some((key, stored)) = self.iter.entry() else { return };

@@ -239,6 +239,8 @@ impl Background {
         }
         state.awaited -= 1;
         drop(state);
+        // What readers let go of while a purge was under way.
+        self.files.purge();
         self.logs.delete_recycled_logs();
         result
     }
