@@ -42,7 +42,7 @@ make package      the crates as they would be published, each built and tested b
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
 make bench        the comparison of 2011 with every engine, one round (13 minutes and the builds)
-make bench-all    every suite of the lab in its short form (84 minutes and the builds, RocksDB first)
+make bench-all    every suite of the lab in its short form (88 minutes and the builds, RocksDB first)
 make results      three rounds of the comparison of 2011 into docs/results (an hour, idle machine)
 make perf         a short fixed set against LevelDB (two minutes): docs/results/perf.csv
 make dropin       libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files: out/

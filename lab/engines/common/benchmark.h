@@ -25,6 +25,11 @@ enum class Kind {
   kQueue,
   kMixGraph,
   kReplay,
+  kDeleteRange,
+  kPutExpiring,
+  kCreateKeyspaces,
+  kPutKeyspaces,
+  kGetKeyspaces,
   kBulkLoad,
   kCompact,
   kWaitCompact,
@@ -54,18 +59,24 @@ struct Benchmark {
   bool ReportsFound() const {
     return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting ||
            kind == Kind::kGetAndPut || kind == Kind::kLatest || kind == Kind::kQueue ||
-           kind == Kind::kMixGraph || kind == Kind::kReplay || (kind == Kind::kMix && reads_in_100 > 0);
+           kind == Kind::kMixGraph || kind == Kind::kReplay || kind == Kind::kGetKeyspaces ||
+           (kind == Kind::kMix && reads_in_100 > 0);
   }
 
   bool CountsReads() const {
     return kind == Kind::kGet || kind == Kind::kScan || kind == Kind::kSeek ||
-           kind == Kind::kGetWhilePutting;
+           kind == Kind::kGetWhilePutting || kind == Kind::kGetKeyspaces;
+  }
+
+  bool UsesKeyspaces() const {
+    return kind == Kind::kCreateKeyspaces || kind == Kind::kPutKeyspaces ||
+           kind == Kind::kGetKeyspaces;
   }
 
   // One call that concerns the whole database.
   bool WholeDatabase() const {
     return kind == Kind::kCompact || kind == Kind::kWaitCompact || kind == Kind::kCold ||
-           kind == Kind::kSelfTest;
+           kind == Kind::kCreateKeyspaces || kind == Kind::kSelfTest;
   }
 
   // Done by one thread, whatever --threads says.
@@ -113,6 +124,11 @@ inline constexpr Benchmark kBenchmarks[] = {
   {"queue", 34, Kind::kQueue, Keys::kInOrder, true, 1, false, false, false, 0},
   {"mixgraph", 35, Kind::kMixGraph, Keys::kRandom, false, 1, false, false, false, 0},
   {"replay", 36, Kind::kReplay, Keys::kInOrder, true, 1, false, false, false, 0},
+  {"deleterange", 37, Kind::kDeleteRange, Keys::kRandom, false, 100, false, false, false, 0},
+  {"fillexpiring", 38, Kind::kPutExpiring, Keys::kRandom, true, 1, false, false, true, 0},
+  {"createkeyspaces", 39, Kind::kCreateKeyspaces, Keys::kInOrder, true, 1, false, false, false, 0},
+  {"fillkeyspaces", 40, Kind::kPutKeyspaces, Keys::kRandom, false, 1, false, false, false, 0},
+  {"readkeyspaces", 41, Kind::kGetKeyspaces, Keys::kRandom, false, 1, false, false, false, 100},
 };
 // clang-format on
 

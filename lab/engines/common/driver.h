@@ -59,14 +59,13 @@ class Driver {
   void Run(const Benchmark& benchmark) {
     const std::string id =
         description_.engine + (settings_.variant.empty() ? "" : "-" + settings_.variant);
-    if (const auto why = description_.unsupported.find(benchmark.name);
-        why != description_.unsupported.end()) {
+    if (const std::string why = Missing(benchmark); !why.empty()) {
       return Print(Json()
                        .Text("benchmark", benchmark.name)
                        .Text("engine", id)
-                       .Text("unsupported", why->second)
+                       .Text("unsupported", why)
                        .Line(),
-                   std::string(benchmark.name) + ": " + why->second);
+                   std::string(benchmark.name) + ": " + why);
     }
     Prepare(benchmark);
     Result result;
@@ -91,11 +90,29 @@ class Driver {
   }
 
  private:
+  // The seconds until an entry that expires does.
+  static constexpr uint64_t kTimeToLive = 1;
+
+  // Why the engine cannot run a benchmark, if it cannot.
+  std::string Missing(const Benchmark& benchmark) const {
+    const auto why = description_.unsupported.find(benchmark.name);
+    if (why != description_.unsupported.end()) return why->second;
+    if (benchmark.kind == Kind::kPutExpiring && !Expiring<Engine>) return "entries do not expire";
+    if (benchmark.UsesKeyspaces() && !HasKeyspaces<Engine>)
+      return "it has no keyspaces, or the lab does not use them";
+    return "";
+  }
+
+  void OpenKeyspaces() {
+    if constexpr (HasKeyspaces<Engine>) engine_.OpenKeyspaces(settings_.keyspaces);
+  }
+
   Use UseOf(const Benchmark& benchmark) const {
     Use use;
     use.sessions = benchmark.Single() ? 1 : settings_.threads;
     if (benchmark.kind == Kind::kGetWhilePutting) use.sessions++;
     use.synchronous = benchmark.synchronous;
+    if (benchmark.kind == Kind::kPutExpiring) use.time_to_live = kTimeToLive;
     return use;
   }
 
@@ -117,6 +134,7 @@ class Driver {
     if (benchmark.large_values && !large_pool_)
       large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
     if (benchmark.kind == Kind::kReplay) LoadTrace(UseOf(benchmark));
+    if (benchmark.UsesKeyspaces() && !benchmark.WholeDatabase()) OpenKeyspaces();
   }
 
   // Leaves the database as it was when the trace began.
@@ -159,6 +177,10 @@ class Driver {
     start();
     if (benchmark.kind == Kind::kCompact) {
       engine_.Compact();
+    } else if (benchmark.kind == Kind::kCreateKeyspaces) {
+      OpenKeyspaces();
+      meter->End(settings_.keyspaces, 0);
+      return;
     } else if (benchmark.kind == Kind::kWaitCompact) {
       engine_.WaitCompact();
     } else if (benchmark.kind == Kind::kCold) {

@@ -62,6 +62,28 @@ struct Use {
   uint64_t sessions = 1;
   // Writes are on the disk when they return.
   bool synchronous = false;
+  // Seconds until an entry that is put expires; 0 for never. Set only for engines that have Expires.
+  uint64_t time_to_live = 0;
+};
+
+// What an engine may have beside the above:
+//
+//   static constexpr bool kExpires = true;      // it opens a database with a time_to_live
+//   void OpenKeyspaces(uint64_t count);         // keyspaces from 0 to below count; creates them
+//   void Session::PutIn(uint64_t keyspace, std::string_view key, std::string_view value);
+//   bool Session::GetIn(uint64_t keyspace, std::string_view key, std::string* value);
+//   void Session::DeleteRange(std::string_view first, std::string_view end);
+//
+// Without DeleteRange the keys of a range are deleted one by one, in a batch.
+template <typename Engine>
+concept Expiring = Engine::kExpires;
+
+template <typename Engine>
+concept HasKeyspaces = requires(Engine engine) { engine.OpenKeyspaces(1); };
+
+template <typename Session>
+concept DeletesRanges = requires(Session session, std::string_view key) {
+  session.DeleteRange(key, key);
 };
 
 // The Loader of an engine that has no way to load other than Put.

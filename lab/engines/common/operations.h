@@ -61,6 +61,7 @@ class Operations {
         scrambled_(task.settings.num),
         graph_(task.settings.num),
         key_(task.settings.key_size, task.benchmark.keys == Keys::kMissing),
+        range_end_(task.settings.key_size, false),
         values_(task.pool, task.benchmark.large_values ? kLargeValue : task.settings.value_size,
                 task.benchmark.large_values ? 0 : task.settings.value_size_max) {}
 
@@ -95,11 +96,19 @@ class Operations {
         return Each([this](uint64_t) { GetPutOrScan(); });
       case Kind::kReplay:
         return Replay<Engine>(*task_.trace, task_.pool, &session_).Run(settings_.num, &meter_);
+      case Kind::kDeleteRange:
+        return Each([this](uint64_t i) { DeleteRange(NextKey(i)); });
+      case Kind::kPutExpiring:
+        return Each([this](uint64_t i) { Put(NextKey(i)); });
+      case Kind::kPutKeyspaces:
+      case Kind::kGetKeyspaces:
+        return InKeyspaces();
       case Kind::kBulkLoad:
         return Load();
       case Kind::kCompact:
       case Kind::kWaitCompact:
       case Kind::kCold:
+      case Kind::kCreateKeyspaces:
       case Kind::kSelfTest:
         break;
     }
@@ -128,10 +137,14 @@ class Operations {
   static constexpr uint64_t kSeekSteps = 10;
   // Entries in a queue before any is taken out.
   static constexpr uint64_t kQueued = 1000;
+  // Keys of a range that is deleted.
+  static constexpr uint64_t kRange = 100;
 
   static uint64_t RangeOf(const Task& task) {
     if (task.benchmark.large_values) return task.operations();
     if (task.benchmark.keys == Keys::kHot) return std::max<uint64_t>(task.settings.num / 100, 1);
+    if (task.benchmark.UsesKeyspaces())
+      return std::max<uint64_t>(task.settings.num / task.settings.keyspaces, 1);
     return task.settings.num;
   }
 
@@ -290,6 +303,37 @@ class Operations {
     meter_.End(1, bytes);
   }
 
+  void DeleteRange(uint64_t number) {
+    const std::string_view end = range_end_.Set(number + kRange);
+    if constexpr (DeletesRanges<Session>) {
+      session_.DeleteRange(key_.Set(number), end);
+    } else {
+      for (uint64_t i = 0; i < kRange; i++) session_.BatchDelete(key_.Set(number + i));
+      session_.Commit();
+    }
+    meter_.End(1, 2 * end.size());
+  }
+
+  void InKeyspaces() {
+    if constexpr (HasKeyspaces<Engine>) {
+      if (benchmark_.kind == Kind::kPutKeyspaces) {
+        return Each([this](uint64_t i) {
+          const std::string_view key = key_.Set(NextKey(i));
+          const std::string_view value = values_.Next(&random_);
+          session_.PutIn(i % settings_.keyspaces, key, value);
+          meter_.End(1, key.size() + value.size());
+        });
+      }
+      Each([this](uint64_t i) {
+        const uint64_t keyspace = random_.Next() % settings_.keyspaces;
+        const std::string_view key = key_.Set(NextKey(i));
+        const bool found = session_.GetIn(keyspace, key, &value_);
+        if (found) meter_.Found();
+        meter_.End(1, found ? key.size() + value_.size() : 0);
+      });
+    }
+  }
+
   void Batches() {
     uint64_t i = first_;
     while (i < end_ && meter_.GoesOn()) {
@@ -353,6 +397,8 @@ class Operations {
   const ScrambledZipfian scrambled_;
   const MixGraph graph_;
   Key key_;
+  // The end of a range that is deleted.
+  Key range_end_;
   Values values_;
   std::string value_;
   std::string first_in_queue_;

@@ -25,6 +25,8 @@ struct Settings {
   uint64_t threads = 1;
   uint64_t batch = 1000;
   uint64_t write_rate = 0;
+  // Of the benchmarks that are about many.
+  uint64_t keyspaces = 1000;
   // Operations a second of an open loop; 0 for a closed one.
   uint64_t rate = 0;
   uint64_t seed = 301;
@@ -98,6 +100,7 @@ inline void Validate(Settings* settings) {
   Limit("value_size_max", settings->value_size_max, 0, 16 << 20);
   Limit("threads", settings->threads, 1, 256);
   Limit("batch", settings->batch, 1, 1000000);
+  Limit("keyspaces", settings->keyspaces, 1, 1000000);
   Limit("write_rate", settings->write_rate, 0, 1000000000);
   Limit("rate", settings->rate, 0, 1000000000);
   Limit("bloom_bits", settings->bloom_bits, 0, 64);
@@ -126,6 +129,7 @@ inline Settings ParseSettings(int argc, char** argv) {
       {"threads", &settings.threads},
       {"batch", &settings.batch},
       {"write_rate", &settings.write_rate},
+      {"keyspaces", &settings.keyspaces},
       {"rate", &settings.rate},
       {"seed", &settings.seed},
       {"cache_size", &settings.cache_size},

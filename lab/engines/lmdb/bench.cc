@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <lmdb.h>
 
@@ -51,7 +52,7 @@ class Lmdb {
         "has a meaning. One "
         "read transaction per thread, renewed for each read; a write transaction for each write. "
         "Bulk load: MDB_APPEND "
-        "in transactions of 100,000";
+        "in transactions of 100,000. Keyspaces are named databases";
     description.limits = {"its memory is the page cache, whatever cache_size says",
                           "values are not compressed",
                           "one write at a time; writers wait for each other"};
@@ -62,7 +63,10 @@ class Lmdb {
   explicit Lmdb(const lab::Settings& settings) : settings_(settings) {}
 
   void Open(const lab::Use& use) {
+    use_ = use;
     Check(mdb_env_create(&env_));
+    if (keyspaces_most_ != 0)
+      Check(mdb_env_set_maxdbs(env_, static_cast<MDB_dbi>(keyspaces_most_)));
     Check(mdb_env_set_mapsize(env_, kMapSize));
     Check(mdb_env_set_maxreaders(env_, 1024));
     unsigned flags = MDB_NOTLS | MDB_NOSYNC;
@@ -82,7 +86,24 @@ class Lmdb {
     Check(mdb_env_set_flags(env_, MDB_NOSYNC, use.synchronous ? 0 : 1));
   }
 
+  // A named database each. An environment says when it is opened how many it may have.
+  void OpenKeyspaces(uint64_t count) {
+    if (keyspaces_.size() >= count) return;
+    Close();
+    keyspaces_most_ = count;
+    Open(use_);
+    MDB_txn* txn;
+    Check(mdb_txn_begin(env_, nullptr, 0, &txn));
+    for (uint64_t number = 0; number < count; number++) {
+      keyspaces_.emplace_back();
+      const std::string name = "keyspace-" + std::to_string(number);
+      Check(mdb_dbi_open(txn, name.c_str(), MDB_CREATE, &keyspaces_.back()));
+    }
+    Check(mdb_txn_commit(txn));
+  }
+
   void Close() {
+    keyspaces_.clear();
     mdb_env_close(env_);
     env_ = nullptr;
   }
@@ -95,7 +116,8 @@ class Lmdb {
 
   class Session {
    public:
-    explicit Session(Lmdb* engine) : env_(engine->env_), dbi_(engine->dbi_) {
+    explicit Session(Lmdb* engine)
+        : env_(engine->env_), dbi_(engine->dbi_), keyspaces_(engine->keyspaces_) {
       Check(mdb_txn_begin(env_, nullptr, MDB_RDONLY, &reading_));
       mdb_txn_reset(reading_);
     }
@@ -118,11 +140,22 @@ class Lmdb {
       Commit();
     }
 
-    bool Get(std::string_view key, std::string* value) {
+    bool Get(std::string_view key, std::string* value) { return GetFrom(dbi_, key, value); }
+
+    void PutIn(uint64_t keyspace, std::string_view key, std::string_view value) {
+      StoreIn(keyspaces_[keyspace], key, value, 0);
+      Commit();
+    }
+
+    bool GetIn(uint64_t keyspace, std::string_view key, std::string* value) {
+      return GetFrom(keyspaces_[keyspace], key, value);
+    }
+
+    bool GetFrom(MDB_dbi dbi, std::string_view key, std::string* value) {
       Check(mdb_txn_renew(reading_));
       MDB_val found_key = ValOf(key);
       MDB_val found;
-      const int code = mdb_get(reading_, dbi_, &found_key, &found);
+      const int code = mdb_get(reading_, dbi, &found_key, &found);
       if (code == MDB_SUCCESS) *value = ViewOf(found);
       mdb_txn_reset(reading_);
       if (code == MDB_NOTFOUND) return false;
@@ -153,14 +186,19 @@ class Lmdb {
     }
 
     void Store(std::string_view key, std::string_view value, unsigned flags) {
+      StoreIn(dbi_, key, value, flags);
+    }
+
+    void StoreIn(MDB_dbi dbi, std::string_view key, std::string_view value, unsigned flags) {
       BeginWriting();
       MDB_val new_key = ValOf(key);
       MDB_val new_value = ValOf(value);
-      Check(mdb_put(batch_, dbi_, &new_key, &new_value, flags));
+      Check(mdb_put(batch_, dbi, &new_key, &new_value, flags));
     }
 
     MDB_env* const env_;
     const MDB_dbi dbi_;
+    const std::vector<MDB_dbi>& keyspaces_;
     MDB_txn* reading_ = nullptr;
     MDB_txn* batch_ = nullptr;
   };
@@ -231,6 +269,10 @@ class Lmdb {
   const lab::Settings settings_;
   MDB_env* env_ = nullptr;
   MDB_dbi dbi_ = 0;
+  lab::Use use_;
+  // Named databases that the environment may have, and those that are open.
+  uint64_t keyspaces_most_ = 0;
+  std::vector<MDB_dbi> keyspaces_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A std::map with a lock: the expected results of every engine in the self-test, and what the
 // driver itself costs. It has no engine.toml, so that it is in no report. To build it: c++
-// -std=c++17 -O2 bench.cc -pthread
+// -std=c++20 -O2 bench.cc -pthread
 
 #include <map>
 #include <memory>
@@ -34,9 +34,13 @@ class Reference {
   void Open(const lab::Use&) {}
   void Adapt(const lab::Use&) {}
   void Close() {}
-  void Destroy() { map_.clear(); }
+  void Destroy() {
+    map_.clear();
+    keyspaces_.clear();
+  }
   void Compact() {}
   void WaitCompact() {}
+  void OpenKeyspaces(uint64_t count) { keyspaces_.resize(count); }
 
  private:
   using Map = std::map<std::string, std::string, std::less<>>;
@@ -56,6 +60,7 @@ class Reference {
 
   std::shared_mutex mutex_;
   Map map_;
+  std::vector<Map> keyspaces_;
 
  public:
   class Session {
@@ -76,6 +81,20 @@ class Reference {
       std::shared_lock<std::shared_mutex> lock(engine_.mutex_);
       const auto it = engine_.map_.find(key);
       if (it == engine_.map_.end()) return false;
+      *value = it->second;
+      return true;
+    }
+
+    void PutIn(uint64_t keyspace, std::string_view key, std::string_view value) {
+      std::unique_lock<std::shared_mutex> lock(engine_.mutex_);
+      engine_.keyspaces_[keyspace].insert_or_assign(std::string(key), value);
+    }
+
+    bool GetIn(uint64_t keyspace, std::string_view key, std::string* value) {
+      std::shared_lock<std::shared_mutex> lock(engine_.mutex_);
+      const Map& map = engine_.keyspaces_[keyspace];
+      const auto it = map.find(key);
+      if (it == map.end()) return false;
       *value = it->second;
       return true;
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <rocksdb/cache.h>
@@ -14,6 +15,7 @@
 #include <rocksdb/perf_level.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/db_ttl.h>
 #include <rocksdb/version.h>
 #include <rocksdb/write_batch.h>
 
@@ -28,22 +30,27 @@ void Check(const rocksdb::Status& status) {
 
 rocksdb::Slice SliceOf(std::string_view text) { return rocksdb::Slice(text.data(), text.size()); }
 
-// Current versions hand the database over as a unique_ptr, earlier ones as a pointer.
-template <typename Options>
-rocksdb::Status OpenInto(const Options& options, const std::string& path,
-                         std::unique_ptr<rocksdb::DB>* db) {
-  if constexpr (requires { rocksdb::DB::Open(options, path, db); }) {
-    return rocksdb::DB::Open(options, path, db);
+// Current versions hand the database over as a unique_ptr, earlier ones as a pointer: `open` opens it
+// into either.
+template <typename Database, typename Open>
+std::unique_ptr<rocksdb::DB> Opened(const Open& open) {
+  if constexpr (std::is_invocable_v<Open, std::unique_ptr<Database>*>) {
+    std::unique_ptr<Database> db;
+    Check(open(&db));
+    return db;
   } else {
-    rocksdb::DB* opened = nullptr;
-    const rocksdb::Status status = rocksdb::DB::Open(options, path, &opened);
-    db->reset(opened);
-    return status;
+    Database* db = nullptr;
+    const rocksdb::Status status = open(&db);
+    std::unique_ptr<rocksdb::DB> opened(db);
+    Check(status);
+    return opened;
   }
 }
 
 class RocksDb {
  public:
+  static constexpr bool kExpires = true;
+
   static lab::Description Describe(const lab::Settings&) {
     lab::Description description;
     description.engine = "rocksdb";
@@ -64,7 +71,9 @@ class RocksDb {
         "= 2 included, but for "
         "its counters of performance, which are off (PerfLevel::kDisable in every thread, as in "
         "db_bench). Bulk "
-        "load: sorted tables of 64 MiB by SstFileWriter, moved in by IngestExternalFile. Variant "
+        "load: sorted tables of 64 MiB by SstFileWriter, moved in by IngestExternalFile. Ranges "
+        "are deleted by DeleteRange, keyspaces are column families, entries expire by DBWithTTL: "
+        "when a compaction meets them. Variant "
         "filter: 10 bits a key where bloom_bits asks for none; blob: the same, and values from 1 "
         "KiB in blob files with garbage collection";
     return description;
@@ -95,13 +104,33 @@ class RocksDb {
       table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(static_cast<double>(bits)));
     }
     options_.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-    Check(OpenInto(options_, settings_.db, &db_));
+    if (use.time_to_live != 0) {
+      const int32_t seconds = static_cast<int32_t>(use.time_to_live);
+      db_ = Opened<rocksdb::DBWithTTL>(
+          [&](auto* db) -> decltype(rocksdb::DBWithTTL::Open(options_, settings_.db, db, seconds)) {
+            return rocksdb::DBWithTTL::Open(options_, settings_.db, db, seconds);
+          });
+    } else {
+      OpenWithKeyspaces();
+    }
     Adapt(use);
+  }
+
+  void OpenKeyspaces(uint64_t count) {
+    for (uint64_t number = keyspaces_.size(); number < count; number++) {
+      rocksdb::ColumnFamilyHandle* keyspace = nullptr;
+      Check(db_->CreateColumnFamily(options_, KeyspaceName(number), &keyspace));
+      keyspaces_.push_back(keyspace);
+    }
   }
 
   void Adapt(const lab::Use& use) { write_options_.sync = use.synchronous; }
 
   void Close() {
+    for (rocksdb::ColumnFamilyHandle* keyspace : keyspaces_) {
+      Check(db_->DestroyColumnFamilyHandle(keyspace));
+    }
+    keyspaces_.clear();
     Check(db_->Close());
     db_.reset();
   }
@@ -111,6 +140,7 @@ class RocksDb {
 
   void WaitCompact() {
     Check(db_->Flush(rocksdb::FlushOptions()));
+    if (!keyspaces_.empty()) Check(db_->Flush(rocksdb::FlushOptions(), keyspaces_));
     while (Has(rocksdb::DB::Properties::kMemTableFlushPending) ||
            Has(rocksdb::DB::Properties::kNumRunningFlushes) ||
            Has(rocksdb::DB::Properties::kCompactionPending) ||
@@ -136,6 +166,23 @@ class RocksDb {
 
     bool Get(std::string_view key, std::string* value) {
       const rocksdb::Status status = db_.Get(read_options_, SliceOf(key), value);
+      if (status.IsNotFound()) return false;
+      Check(status);
+      return true;
+    }
+
+    void DeleteRange(std::string_view first, std::string_view end) {
+      Check(db_.DeleteRange(write_options_, db_.DefaultColumnFamily(), SliceOf(first),
+                            SliceOf(end)));
+    }
+
+    void PutIn(uint64_t keyspace, std::string_view key, std::string_view value) {
+      Check(db_.Put(write_options_, engine_.keyspaces_[keyspace], SliceOf(key), SliceOf(value)));
+    }
+
+    bool GetIn(uint64_t keyspace, std::string_view key, std::string* value) {
+      const rocksdb::Status status =
+          db_.Get(read_options_, engine_.keyspaces_[keyspace], SliceOf(key), value);
       if (status.IsNotFound()) return false;
       Check(status);
       return true;
@@ -207,9 +254,38 @@ class RocksDb {
   };
 
  private:
+  static std::string KeyspaceName(uint64_t number) {
+    return "keyspace-" + std::to_string(number);
+  }
+
+  // A database whose column families are not all opened is refused.
+  void OpenWithKeyspaces() {
+    std::vector<std::string> names;
+    const rocksdb::Status listed =
+        rocksdb::DB::ListColumnFamilies(options_, settings_.db, &names);
+    if (!listed.ok() || names.size() < 2) {
+      db_ = Opened<rocksdb::DB>(
+          [&](auto* db) -> decltype(rocksdb::DB::Open(options_, settings_.db, db)) {
+            return rocksdb::DB::Open(options_, settings_.db, db);
+          });
+      return;
+    }
+    std::vector<rocksdb::ColumnFamilyDescriptor> families = {
+        {rocksdb::kDefaultColumnFamilyName, options_}};
+    for (size_t number = 0; number + 1 < names.size(); number++)
+      families.emplace_back(KeyspaceName(number), options_);
+    db_ = Opened<rocksdb::DB>(
+        [&](auto* db)
+            -> decltype(rocksdb::DB::Open(options_, settings_.db, families, &keyspaces_, db)) {
+          return rocksdb::DB::Open(options_, settings_.db, families, &keyspaces_, db);
+        });
+    Check(db_->DestroyColumnFamilyHandle(keyspaces_.front()));
+    keyspaces_.erase(keyspaces_.begin());
+  }
+
   bool Has(const std::string& property) const {
     uint64_t number = 0;
-    if (!db_->GetIntProperty(property, &number))
+    if (!db_->GetAggregatedIntProperty(property, &number))
       throw lab::Failure("RocksDB does not know " + property);
     return number != 0;
   }
@@ -218,6 +294,8 @@ class RocksDb {
   rocksdb::Options options_;
   rocksdb::WriteOptions write_options_;
   std::unique_ptr<rocksdb::DB> db_;
+  // Column families beside the default one.
+  std::vector<rocksdb::ColumnFamilyHandle*> keyspaces_;
 };
 
 }  // namespace

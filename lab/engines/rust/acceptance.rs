@@ -14,7 +14,7 @@ const PROGRAM: &str = env!(concat!("CARGO_BIN_EXE_", env!("CARGO_PKG_NAME")));
 const BENCHMARKS: &str = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,\
     readseq,readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,\
     readwriterandom,deleterandom,deleteseq,fillseqsync,bulkload,cold,readseq,waitcompact,compact,readrandom,readpareto,\
-    mixedpareto,writepareto,queue,fillseq,mixgraph,selftest";
+    mixedpareto,writepareto,queue,fillseq,mixgraph,fillseq,deleterange,readrandom,selftest";
 
 fn run(db: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
@@ -115,6 +115,12 @@ fn every_benchmark_does_what_it_says() {
         assert_eq!([&result("seekrandom", 0)["found"], &result("ycsbc", 0)["found"]], [NUM, NUM]);
         assert_eq!([&result("bulkload", 0)["ops"], &result("readseq", 1)["ops"]], [NUM, NUM]);
         assert_eq!(result("readrandom", 1)["found"], NUM);
+        // Thirty ranges of a hundred keys, which overlap.
+        let left = result("readrandom", 2)["found"].as_u64().expect("a number");
+        assert!(
+            result("deleterange", 0)["ops"] == NUM / 100 && left > 300 && left < 1800,
+            "{left}"
+        );
         // A thousand entries of each thread are put before any is taken out.
         assert_eq!(result("queue", 0)["found"], NUM - 2000);
         assert!(result("readwhilewriting", 0)["writer_ops_per_sec"].as_f64() > Some(0.0));
@@ -131,6 +137,33 @@ fn an_open_loop_keeps_its_rate() {
     // Nothing begins before it is due: the last of 400 operations after 399 / 2,000 seconds.
     for line in lines {
         assert!(line["ops"] == 400 && line["seconds"].as_f64() >= Some(0.1995), "{line}");
+    }
+}
+
+/// What an engine does not have it says in the place of a result.
+#[test]
+fn keyspaces_hold_what_was_put_and_entries_expire() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let flags = [
+        "--benchmarks=createkeyspaces,fillkeyspaces,readkeyspaces,cold,readkeyspaces,fillexpiring",
+        "--keyspaces=30",
+        "--num=3000",
+        "--threads=2",
+        "--duration=0.2",
+        "--json",
+    ];
+    let lines = lines(&run(directory.path(), &flags));
+    let has_keyspaces = lines[0]["unsupported"].is_null();
+    if has_keyspaces {
+        assert_eq!([&lines[0]["ops"], &lines[1]["ops"]], [30, 3000]);
+        // A hundred keys in each, drawn a hundred times: 63 of them are there.
+        let found = lines[2]["found"].as_u64().expect("a number");
+        assert!(found > 1700 && found < 2100, "{found}");
+        assert_eq!(lines[4]["found"], found);
+    }
+    for (at, line) in lines.iter().enumerate().filter(|(at, _)| *at != 3) {
+        let is_missing = !line["unsupported"].is_null();
+        assert!(if at < 5 { is_missing != has_keyspaces } else { is_missing || line["ops"] != 0 });
     }
 }
 

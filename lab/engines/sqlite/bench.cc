@@ -87,6 +87,7 @@ class Connection {
     get_ = std::make_unique<Statement>(db, "SELECT v FROM kv WHERE k = ?1");
     put_ = std::make_unique<Statement>(db, "REPLACE INTO kv (k, v) VALUES (?1, ?2)");
     remove_ = std::make_unique<Statement>(db, "DELETE FROM kv WHERE k = ?1");
+    remove_range_ = std::make_unique<Statement>(db, "DELETE FROM kv WHERE k >= ?1 AND k < ?2");
     begin_ = std::make_unique<Statement>(db, "BEGIN IMMEDIATE");
     commit_ = std::make_unique<Statement>(db, "COMMIT");
     upwards_ = std::make_unique<Statement>(db, "SELECT k, v FROM kv ORDER BY k");
@@ -109,6 +110,7 @@ class Connection {
   Statement& get() { return *get_; }
   Statement& put() { return *put_; }
   Statement& remove() { return *remove_; }
+  Statement& remove_range() { return *remove_range_; }
   Statement& begin() { return *begin_; }
   Statement& commit() { return *commit_; }
   Statement& upwards() { return *upwards_; }
@@ -124,7 +126,8 @@ class Connection {
 
   // The statements go before the database.
   std::unique_ptr<sqlite3, Close> db_;
-  std::unique_ptr<Statement> get_, put_, remove_, begin_, commit_, upwards_, downwards_, from_;
+  std::unique_ptr<Statement> get_, put_, remove_, remove_range_, begin_, commit_, upwards_,
+      downwards_, from_;
 };
 
 class Sqlite {
@@ -209,6 +212,13 @@ class Sqlite {
     void Delete(std::string_view key) {
       Statement& remove = connection_.remove();
       remove.Bind(1, key);
+      remove.Run();
+    }
+
+    void DeleteRange(std::string_view first, std::string_view end) {
+      Statement& remove = connection_.remove_range();
+      remove.Bind(1, first);
+      remove.Bind(2, end);
       remove.Run();
     }
 

@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <wiredtiger.h>
 
@@ -86,7 +87,8 @@ class WiredTiger {
       description.settings += "No checksums, memory_page_max nearly the cache, as in 2012. ";
     description.settings +=
         "One session and one cursor per thread, reset after use. Bulk load: the bulk cursor. "
-        "compact is "
+        "Ranges are deleted by "
+        "WT_SESSION::truncate, keyspaces are tables. compact is "
         "WT_SESSION::compact, waitcompact a checkpoint and the end of background work";
     if (IsLsm(settings)) {
       description.limits.push_back(
@@ -123,7 +125,19 @@ class WiredTiger {
     Open(use);
   }
 
-  void Close() { Check(connection_->close(connection_, nullptr)); }
+  // A table each.
+  void OpenKeyspaces(uint64_t count) {
+    WT_SESSION* session = NewSession();
+    for (; keyspaces_ < count; keyspaces_++)
+      Check(session->create(session, KeyspaceName(keyspaces_).c_str(), TableConfig().c_str()));
+    Check(session->close(session, nullptr));
+  }
+
+  void Close() {
+    keyspaces_ = 0;
+    Check(connection_->close(connection_, nullptr));
+  }
+
   void Destroy() {}
 
   void Compact() {
@@ -155,7 +169,26 @@ class WiredTiger {
     }
 
     bool Get(std::string_view key, std::string* value) {
-      WT_CURSOR* const cursor = TheCursor();
+      return GetFrom(TheCursor(), key, value);
+    }
+
+    void PutIn(uint64_t keyspace, std::string_view key, std::string_view value) {
+      while (!Done(InsertInto(CursorOf(keyspace), key, value))) {}
+    }
+
+    bool GetIn(uint64_t keyspace, std::string_view key, std::string* value) {
+      return GetFrom(CursorOf(keyspace), key, value);
+    }
+
+    // Cursors stand on the first and the last key of the range; the range is empty if they do not.
+    void DeleteRange(std::string_view first, std::string_view end) {
+      WT_CURSOR* stop = nullptr;
+      Check(session_->open_cursor(session_, kTable, nullptr, nullptr, &stop));
+      while (!Done(Truncate(first, end, stop))) {}
+      Check(stop->close(stop));
+    }
+
+    bool GetFrom(WT_CURSOR* cursor, std::string_view key, std::string* value) {
       SetKey(cursor, key);
       const int code = cursor->search(cursor);
       if (code == WT_NOTFOUND) return false;
@@ -201,13 +234,46 @@ class WiredTiger {
       return cursor_;
     }
 
+    WT_CURSOR* CursorOf(uint64_t keyspace) {
+      if (cursors_.size() <= keyspace) cursors_.resize(keyspace + 1);
+      WT_CURSOR*& cursor = cursors_[keyspace];
+      if (cursor == nullptr) {
+        Check(session_->open_cursor(session_, KeyspaceName(keyspace).c_str(), nullptr,
+                                    "overwrite=true", &cursor));
+      }
+      return cursor;
+    }
+
+    int Truncate(std::string_view first, std::string_view end, WT_CURSOR* stop) {
+      WT_CURSOR* const start = TheCursor();
+      int where = 0;
+      SetKey(start, first);
+      int code = start->search_near(start, &where);
+      if (code == 0 && where < 0) code = start->next(start);
+      if (code == 0) {
+        SetKey(stop, end);
+        code = stop->search_near(stop, &where);
+        if (code == 0 && where >= 0) code = stop->prev(stop);
+      }
+      int order = 0;
+      if (code == 0) code = start->compare(start, stop, &order);
+      if (code == 0 && order <= 0) code = session_->truncate(session_, nullptr, start, stop, nullptr);
+      const int reset = start->reset(start);
+      const int reset_stop = stop->reset(stop);
+      if (code == WT_NOTFOUND) code = 0;
+      return code != 0 ? code : reset != 0 ? reset : reset_stop;
+    }
+
     static void SetKey(WT_CURSOR* cursor, std::string_view key) {
       const WT_ITEM item = ItemOf(key);
       cursor->set_key(cursor, &item);
     }
 
     int Insert(std::string_view key, std::string_view value) {
-      WT_CURSOR* const cursor = TheCursor();
+      return InsertInto(TheCursor(), key, value);
+    }
+
+    static int InsertInto(WT_CURSOR* cursor, std::string_view key, std::string_view value) {
       SetKey(cursor, key);
       const WT_ITEM item = ItemOf(value);
       cursor->set_value(cursor, &item);
@@ -245,6 +311,7 @@ class WiredTiger {
     WiredTiger& engine_;
     WT_SESSION* const session_;
     WT_CURSOR* cursor_ = nullptr;
+    std::vector<WT_CURSOR*> cursors_;
     lab::Batch batch_;
   };
 
@@ -318,6 +385,10 @@ class WiredTiger {
   };
 
  private:
+  static std::string KeyspaceName(uint64_t number) {
+    return "table:keyspace-" + std::to_string(number);
+  }
+
   static constexpr uint64_t kMegabyte = 1 << 20;
   static constexpr uint64_t kLeastChunk = kMegabyte / 2;
 
@@ -363,6 +434,7 @@ class WiredTiger {
   const lab::Settings settings_;
   WT_CONNECTION* connection_ = nullptr;
   bool synchronous_ = false;
+  uint64_t keyspaces_ = 0;
   std::shared_mutex batches_;
 };
 

@@ -36,7 +36,8 @@ impl Workload {
     pub fn is_repeatable(&self, threads: u64) -> bool {
         let one_kind = match self.name {
             "queue" => false,
-            name => self.empty || matches!(name, "overwrite" | "deleteseq" | "deleterandom"),
+            "overwrite" | "deleteseq" | "deleterandom" | "deleterange" | "fillkeyspaces" => true,
+            _ => self.empty,
         };
         !self.timed && self.name != "readwhilewriting" && (threads <= 1 || one_kind)
     }
@@ -51,7 +52,7 @@ impl Workload {
     /// Whether it is about the database as a whole: its one operation cannot be cut short.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        matches!(self.name, "compact" | "waitcompact" | "cold" | "selftest")
+        matches!(self.name, "compact" | "waitcompact" | "cold" | "createkeyspaces" | "selftest")
     }
 }
 
@@ -76,7 +77,7 @@ const fn timed(workload: Workload) -> Workload {
 }
 
 /// All of them, in the order of `WORKLOADS.md`.
-pub const WORKLOADS: [Workload; 36] = [
+pub const WORKLOADS: [Workload; 41] = [
     fill("fillseq", "Sequential writes"),
     fill("fillrandom", "Random writes"),
     write("overwrite", "Random overwrites"),
@@ -113,6 +114,11 @@ pub const WORKLOADS: [Workload; 36] = [
     fill("queue", "Queue: put last, take first"),
     write("mixgraph", "Production mix: 85% reads, 14% writes, 1% scans"),
     fill("replay", "A recorded trace"),
+    write("deleterange", "Deletes of ranges of a hundred keys"),
+    timed(fill("fillexpiring", "Random writes that expire after a second")),
+    fill("createkeyspaces", "Creation of keyspaces"),
+    write("fillkeyspaces", "Random writes in many keyspaces"),
+    read("readkeyspaces", "Random reads in many keyspaces"),
 ];
 
 #[cfg(test)]

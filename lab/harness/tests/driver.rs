@@ -36,7 +36,7 @@ fn in_cpp() -> Option<&'static Path> {
             let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reference");
             build(
                 Command::new(compiler)
-                    .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+                    .args(["-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
                     .arg(&program)
                     .arg(engines().join("reference/bench.cc")),
             );
@@ -120,7 +120,8 @@ fn both_drivers_do_the_same_operations() {
     let (Some(cpp), Some(go)) = (in_cpp(), in_go()) else { return };
     let benchmarks = "--benchmarks=fillrandom,readrandom,readmissing,readhot,seekrandom,\
         overwrite,readseq,ycsba,ycsbb,ycsbc,ycsbf,readwriterandom,readseq,deleterandom,\
-        readreverse,ycsbd,ycsbe,readseq,fillrandbatch,readseq,fill100Krandom,readseq,queue,readseq";
+        readreverse,ycsbd,ycsbe,readseq,deleterange,readseq,fillrandbatch,readseq,fill100Krandom,\
+        readseq,queue,readseq";
     for flags in [
         ["--num=20000", "--value_size_max=300"],
         ["--num=12345", "--seed=7"],
@@ -148,6 +149,31 @@ fn both_drivers_do_the_same_operations() {
             }
         }
         assert_eq!(go, cpp, "{flags:?}");
+    }
+}
+
+/// What an engine does not have is said in the place of a result.
+#[test]
+fn keyspaces_hold_what_was_put_in_them() {
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let flags = [
+            "--benchmarks=createkeyspaces,fillkeyspaces,readkeyspaces,fillexpiring",
+            "--keyspaces=30",
+            "--num=3000",
+            "--threads=2",
+            "--json",
+        ];
+        let lines = lines(&run(program, dir.path(), &flags));
+        assert!(lines[3]["unsupported"].is_string());
+        if lines[0]["unsupported"].is_string() {
+            assert_eq!(Some(program), in_go());
+            continue;
+        }
+        assert_eq!([&lines[0]["ops"], &lines[1]["ops"]], [30, 3000]);
+        // A hundred keys in each, drawn a hundred times: 63 of them are there.
+        let found = lines[2]["found"].as_u64().expect("a number");
+        assert!(found > 1700 && found < 2100, "{found}");
     }
 }
 

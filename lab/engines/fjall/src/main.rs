@@ -33,6 +33,9 @@ const IDLE_LOOKS: u32 = 10;
 
 struct Fjall {
     keyspace: Keyspace,
+    /// Those of the benchmarks that are about many.
+    keyspaces: Vec<Keyspace>,
+    settings: Settings,
     db: Database,
 }
 
@@ -98,7 +101,7 @@ impl Engine for Fjall {
             variants,
             asynchronous: "written to the journal by a system call (PersistMode::Buffer, the default): survives the process",
             synchronous: "written to the journal, then Database::persist(SyncData), its fdatasync: survives the machine",
-            settings: "One Database with one Keyspace. cache_size is its cache, write_buffer_size max_memtable_size, \
+            settings: "One Database with one Keyspace, but for the benchmarks of keyspaces. A range is deleted key by key in a batch. cache_size is its cache, write_buffer_size max_memtable_size, \
                        max_open_files max_cached_files (at least 10), bloom_bits a bloom filter policy for all levels \
                        (its default has filters: one in 10,000 wrong in the first level, 10 bits per key below). \
                        Filters and indexes are in one piece and pinned in every level, so that they lie beside the \
@@ -127,7 +130,7 @@ impl Engine for Fjall {
         }
         let db = builder.open().map_err(failed)?;
         let keyspace = db.keyspace(KEYSPACE, || keyspace_options(settings)).map_err(failed)?;
-        Ok(Fjall { keyspace, db })
+        Ok(Fjall { keyspace, keyspaces: Vec::new(), settings: settings.clone(), db })
     }
 
     fn session(&self) -> Self::Session<'_> {
@@ -140,6 +143,9 @@ impl Engine for Fjall {
     }
 
     fn wait_compact(&mut self) -> Result<()> {
+        for keyspace in &self.keyspaces {
+            keyspace.rotate_memtable().map_err(failed)?;
+        }
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
         let mut idle = 0;
         let mut completed = self.db.compactions_completed();
@@ -147,9 +153,21 @@ impl Engine for Fjall {
             thread::sleep(POLL_INTERVAL);
             let busy = self.db.outstanding_flushes() > 0
                 || self.db.active_compactions() > 0
+                || self.keyspaces.iter().any(|keyspace| keyspace.sealed_memtable_count() > 0)
                 || self.keyspace.sealed_memtable_count() > 0;
             let before = std::mem::replace(&mut completed, self.db.compactions_completed());
             idle = if busy || completed != before { 0 } else { idle + 1 };
+        }
+        Ok(())
+    }
+
+    const HAS_KEYSPACES: bool = true;
+
+    fn open_keyspaces(&mut self, count: u64) -> Result<()> {
+        for number in self.keyspaces.len() as u64..count {
+            let name = format!("keyspace-{number}");
+            let keyspace = self.db.keyspace(&name, || keyspace_options(&self.settings));
+            self.keyspaces.push(keyspace.map_err(failed)?);
         }
         Ok(())
     }
@@ -178,6 +196,20 @@ impl Session for FjallSession<'_> {
     #[inline]
     fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         Ok(self.fjall.keyspace.get(key).map_err(failed)?.map(|value| look(&value)))
+    }
+
+    fn put_in(&mut self, keyspace: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        self.fjall.keyspaces[keyspace].insert(key, value).map_err(failed)
+    }
+
+    fn get_in<R>(
+        &mut self,
+        keyspace: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let value = self.fjall.keyspaces[keyspace].get(key).map_err(failed)?;
+        Ok(value.map(|value| look(&value)))
     }
 
     fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()> {

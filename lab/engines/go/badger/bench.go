@@ -4,6 +4,7 @@ package main
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -36,6 +37,7 @@ func describe(*driver.Settings) driver.Description {
 		Title:    "Badger",
 		Version:  driver.ModuleVersion("github.com/dgraph-io/badger/v4"),
 		Variants: []driver.Variant{{Name: "", Title: "Badger"}},
+		Expires:  true,
 		Asynchronous: "written to the memtable's log, which is a mapped file; survives the process, " +
 			"not the machine",
 		Synchronous: "SyncWrites: the log is forced to the disk by msync before the call returns",
@@ -141,6 +143,16 @@ func (s *session) Put(key, value []byte) error {
 	transaction := s.db.NewTransaction(true)
 	defer transaction.Discard()
 	if err := transaction.Set(key, value); err != nil {
+		return err
+	}
+	return transaction.Commit()
+}
+
+// PutExpiring: Badger counts in whole seconds.
+func (s *session) PutExpiring(key, value []byte, after time.Duration) error {
+	transaction := s.db.NewTransaction(true)
+	defer transaction.Discard()
+	if err := transaction.SetEntry(badger.NewEntry(key, value).WithTTL(after)); err != nil {
 		return err
 	}
 	return transaction.Commit()

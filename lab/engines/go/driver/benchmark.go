@@ -24,6 +24,9 @@ const (
 	selfTest
 	production
 	replay
+	removeRange
+	putExpiring
+	keyspaces
 )
 
 type choice int
@@ -87,6 +90,11 @@ var benchmarks = []benchmark{
 	{name: "queue", kind: queue, keys: inOrder},
 	{name: "mixgraph", kind: production},
 	{name: "replay", kind: replay},
+	{name: "deleterange", kind: removeRange, keys: atRandom},
+	{name: "fillexpiring", kind: putExpiring, keys: atRandom},
+	{name: "createkeyspaces", kind: keyspaces},
+	{name: "fillkeyspaces", kind: keyspaces},
+	{name: "readkeyspaces", kind: keyspaces},
 }
 
 func findBenchmark(name string) (benchmark, error) {
@@ -99,10 +107,14 @@ func findBenchmark(name string) (benchmark, error) {
 	return benchmark{}, wrongUse("there is no benchmark '%s'; lab/WORKLOADS.md lists them", name)
 }
 
-// missing says why this driver cannot run it, if it cannot.
-func (b *benchmark) missing(rate uint64) string {
+// missing says why this driver, or an engine whose entries may not expire, cannot run it.
+func (b *benchmark) missing(rate uint64, expires bool) string {
 	switch b.kind {
-	case production, replay:
+	case putExpiring:
+		if !expires {
+			return "entries do not expire"
+		}
+	case production, replay, keyspaces:
 		return "the lab's driver for Go does not have it"
 	case putBatch, scan, shortScans, bulkLoad, compact, waitCompact, cold, selfTest:
 		return ""
@@ -129,7 +141,7 @@ func (b *benchmark) hasLargeValues() bool {
 
 // isTimed tells whether it runs for --duration.
 func (b *benchmark) isTimed() bool {
-	return b.keys == byPareto
+	return b.keys == byPareto || b.kind == putExpiring
 }
 
 // reportsFound tells whether the report says how many keys were found.
@@ -169,6 +181,9 @@ func (b *benchmark) operations(settings *Settings) uint64 {
 	}
 	if b.hasLargeValues() {
 		operations /= 1000
+	}
+	if b.kind == removeRange {
+		operations /= rangeKeys
 	}
 	return max(operations, 1)
 }

@@ -24,6 +24,8 @@ type Description struct {
 	Settings     string            `json:"settings"`
 	Limits       []string          `json:"limits"`
 	Unsupported  map[string]string `json:"unsupported"`
+	// Whether entries may expire: its sessions are Expirers then.
+	Expires bool `json:"-"`
 }
 
 func (d *Description) line() (string, error) {

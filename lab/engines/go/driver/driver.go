@@ -101,7 +101,7 @@ func (d *driver) run(b benchmark) error {
 	}
 	why := d.description.Unsupported[b.name]
 	if why == "" {
-		why = b.missing(d.settings.rate)
+		why = b.missing(d.settings.rate, d.description.Expires)
 	}
 	if why != "" {
 		var j jsonLine

@@ -8,6 +8,8 @@
 //  3. Keys and values that are passed in belong to the driver and change after the call.
 package driver
 
+import "time"
+
 // Use is the next use of a database.
 type Use struct {
 	// How many sessions work at the same time.
@@ -47,6 +49,17 @@ type Session interface {
 	// NewLoader begins a load of keys in increasing order into an empty database.
 	NewLoader() (Loader, error)
 	Close() error
+}
+
+// RangeDeleter is a session that deletes a range of keys as one. Without it they are deleted one by
+// one, in a batch.
+type RangeDeleter interface {
+	DeleteRange(first, end []byte) error
+}
+
+// Expirer is a session of an engine whose entries may expire; see [Description].
+type Expirer interface {
+	PutExpiring(key, value []byte, after time.Duration) error
 }
 
 // Cursor is a scan. Steps return whether it stands on an entry: they return false at the end, and

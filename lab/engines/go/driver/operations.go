@@ -13,6 +13,10 @@ const (
 	seekSteps  = 10
 	// Entries in a queue before any is taken out.
 	queued = 1000
+	// Keys of a range that is deleted.
+	rangeKeys = 100
+	// The time until an entry that expires does.
+	timeToLive = time.Second
 )
 
 // task is the state shared by all threads of a benchmark.
@@ -39,9 +43,11 @@ type operations struct {
 	pareto    pareto
 	scrambled scrambledZipfian
 	key       key
-	values    values
-	value     []byte
-	firstKey  []byte
+	// The end of a range that is deleted.
+	rangeEnd key
+	values   values
+	value    []byte
+	firstKey []byte
 }
 
 func newOperations(t task, thread uint64, session Session, m *meter) *operations {
@@ -57,6 +63,7 @@ func newOperations(t task, thread uint64, session Session, m *meter) *operations
 		pareto:    newPareto(s.Num, 0.2),
 		scrambled: newScrambledZipfian(s.Num),
 		key:       newKey(s.keySize, t.benchmark.keys == missing),
+		rangeEnd:  newKey(s.keySize, false),
 		values:    newValues(t.pool, s.valueSize, s.valueSizeMax),
 	}
 	if t.benchmark.reads == 0 {
@@ -96,6 +103,10 @@ func (o *operations) run() error {
 		return o.each(o.getAndPut)
 	case queue:
 		return o.each(o.putLastTakeFirst)
+	case removeRange:
+		return o.each(func(i uint64) error { return o.removeRange(o.nextKey(i)) })
+	case putExpiring:
+		return o.each(func(i uint64) error { return o.putExpiring(o.nextKey(i)) })
 	case bulkLoad:
 		return o.load()
 	}
@@ -171,6 +182,34 @@ func (o *operations) remove(number uint64) error {
 	key := o.key.set(number)
 	err := o.session.Delete(key)
 	o.meter.end(1, len(key))
+	return err
+}
+
+func (o *operations) removeRange(number uint64) error {
+	end := o.rangeEnd.set(number + rangeKeys)
+	if session, ok := o.session.(RangeDeleter); ok {
+		err := session.DeleteRange(o.key.set(number), end)
+		o.meter.end(1, 2*len(end))
+		return err
+	}
+	for i := range uint64(rangeKeys) {
+		if err := o.session.BatchDelete(o.key.set(number + i)); err != nil {
+			return err
+		}
+	}
+	err := o.session.Commit()
+	o.meter.end(1, 2*len(end))
+	return err
+}
+
+func (o *operations) putExpiring(number uint64) error {
+	session, ok := o.session.(Expirer)
+	if !ok {
+		return fmt.Errorf("entries do not expire")
+	}
+	key, value := o.key.set(number), o.values.next(&o.random)
+	err := session.PutExpiring(key, value, timeToLive)
+	o.meter.end(1, len(key)+len(value))
 	return err
 }
 

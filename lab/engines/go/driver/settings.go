@@ -83,6 +83,7 @@ func parseSettings(arguments []string) (Settings, error) {
 		"threads":           {&s.Threads, 1, 256},
 		"batch":             {&s.Batch, 1, 1_000_000},
 		"write_rate":        {&s.writeRate, 0, 1_000_000_000},
+		"keyspaces":         {new(uint64), 1, 1_000_000}, // for benchmarks that this driver does not have
 		"rate":              {&s.rate, 0, 1_000_000_000},
 		"seed":              {&s.seed, 0, anyNumber},
 		"cache_size":        {&s.CacheSize, 0, anyNumber},

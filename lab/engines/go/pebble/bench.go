@@ -168,6 +168,10 @@ func (s *session) Get(key []byte, value *[]byte) (bool, error) {
 	return true, closer.Close()
 }
 
+func (s *session) DeleteRange(first, end []byte) error {
+	return s.db.DeleteRange(first, end, s.write)
+}
+
 func (s *session) open() *pebble.Batch {
 	if s.batch == nil {
 		s.batch = s.db.NewBatch()

@@ -4,6 +4,7 @@ mod backend;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::Range;
 use std::process::ExitCode;
 
 use backend::UnsyncedBackend;
@@ -16,7 +17,9 @@ use redb::{
 };
 
 const FILE: &str = "lab.redb";
-const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("lab");
+type Definition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+
+const TABLE: Definition<'static> = TableDefinition::new("lab");
 /// The variant whose commits reach the operating system.
 const UNSYNCED: &str = "unsynced";
 
@@ -25,6 +28,8 @@ struct Redb {
     asynchronous: redb::Durability,
     /// The file, if not every durable commit syncs it.
     unsynced: Option<UnsyncedBackend>,
+    /// The tables of the benchmarks that are about many.
+    keyspaces: Vec<String>,
 }
 
 struct RedbSession<'a> {
@@ -67,7 +72,7 @@ impl Engine for Redb {
             },
             synchronous: "Durability::Immediate: on the disk",
             variants,
-            settings: "One table of byte strings. cache_size and write_buffer_size together are its one cache; there \
+            settings: "One table of byte strings, and one for each keyspace. A range is deleted by retain_in. cache_size and write_buffer_size together are its one cache; there \
                        is nothing for block_size (4 KiB pages), max_open_files (one file), bloom_bits and compression. \
                        Every write is a transaction, every read a transaction that sees the newest commit, as the \
                        other engines' reads do; a scan is one transaction. A batch, and a bulk load, is one write \
@@ -99,7 +104,8 @@ impl Engine for Redb {
         } else {
             redb::Durability::Immediate
         };
-        let redb = Redb { db: db.map_err(failed)?, asynchronous, unsynced };
+        let db = db.map_err(failed)?;
+        let redb = Redb { db, asynchronous, unsynced, keyspaces: Vec::new() };
         // Readers find a table, also in an empty database.
         redb.write(Durability::Synchronous, |_| Ok(()))?;
         Ok(redb)
@@ -118,6 +124,17 @@ impl Engine for Redb {
         transaction.commit().map_err(failed)
     }
 
+    const HAS_KEYSPACES: bool = true;
+
+    fn open_keyspaces(&mut self, count: u64) -> Result<()> {
+        for number in self.keyspaces.len() as u64..count {
+            let name = format!("keyspace-{number}");
+            self.write_to(TableDefinition::new(&name), Durability::Synchronous, |_| Ok(()))?;
+            self.keyspaces.push(name);
+        }
+        Ok(())
+    }
+
     fn close(self) -> Result<()> {
         // A clean close makes durable what was not; errors of the drop would be silent.
         self.write(Durability::Synchronous, |_| Ok(()))
@@ -132,13 +149,22 @@ impl Redb {
         durability: Durability,
         body: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>) -> Result<()>,
     ) -> Result<()> {
+        self.write_to(TABLE, durability, body)
+    }
+
+    fn write_to(
+        &self,
+        table: Definition<'_>,
+        durability: Durability,
+        body: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>) -> Result<()>,
+    ) -> Result<()> {
         let mut transaction: WriteTransaction = self.db.begin_write().map_err(failed)?;
         let wait = durability == Durability::Synchronous;
         transaction
             .set_durability(if wait { redb::Durability::Immediate } else { self.asynchronous })
             .map_err(failed)?;
         {
-            let mut table = transaction.open_table(TABLE).map_err(failed)?;
+            let mut table = transaction.open_table(table).map_err(failed)?;
             body(&mut table)?;
         }
         transaction.commit().map_err(failed)?;
@@ -149,8 +175,8 @@ impl Redb {
     }
 
     #[inline]
-    fn table(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
-        self.db.begin_read().map_err(failed)?.open_table(TABLE).map_err(failed)
+    fn table(&self, table: Definition<'_>) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
+        self.db.begin_read().map_err(failed)?.open_table(table).map_err(failed)
     }
 }
 
@@ -168,7 +194,31 @@ impl Session for RedbSession<'_> {
 
     #[inline]
     fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        let table = self.redb.table()?;
+        let table = self.redb.table(TABLE)?;
+        let value = table.get(key).map_err(failed)?;
+        Ok(value.map(|value| look(value.value())))
+    }
+
+    fn delete_range(&mut self, range: Range<&[u8]>, _: &mut impl Operations) -> Result<()> {
+        self.redb.write(Durability::Asynchronous, |table| {
+            table.retain_in(range, |_, _| false).map_err(failed)
+        })
+    }
+
+    fn put_in(&mut self, keyspace: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        let table = TableDefinition::new(&self.redb.keyspaces[keyspace]);
+        self.redb.write_to(table, Durability::Asynchronous, |table| {
+            table.insert(key, value).map(drop).map_err(failed)
+        })
+    }
+
+    fn get_in<R>(
+        &mut self,
+        keyspace: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let table = self.redb.table(TableDefinition::new(&self.redb.keyspaces[keyspace]))?;
         let value = table.get(key).map_err(failed)?;
         Ok(value.map(|value| look(value.value())))
     }
@@ -192,7 +242,7 @@ impl Session for RedbSession<'_> {
     }
 
     fn scan(&mut self, start: Start<'_>, visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
-        let table = self.redb.table()?;
+        let table = self.redb.table(TABLE)?;
         match start {
             Start::First => show(table.iter().map_err(failed)?, visit),
             Start::Last => show(table.iter().map_err(failed)?.rev(), visit),

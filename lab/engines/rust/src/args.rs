@@ -40,6 +40,9 @@ pub struct Settings {
     /// Puts a second of the writer beside readers; 0 for as many as it can
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
     pub(crate) write_rate: u64,
+    /// Keyspaces of the benchmarks that are about many
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) keyspaces: u64,
     /// Operations a second of an open loop; 0 for a closed one
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
     pub(crate) rate: u64,

@@ -1,6 +1,6 @@
 //! The benchmarks by name. What they do is in `lab/WORKLOADS.md`.
 
-use crate::{Failure, Result};
+use crate::{Engine, Failure, Result};
 
 /// The kind of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +29,33 @@ pub(crate) enum Kind {
     Graph,
     /// A recorded trace.
     Replay,
+    /// Deletes of the keys from one on.
+    DeleteRange,
+    /// Puts of entries that expire.
+    PutExpiring,
+    CreateKeyspaces,
+    /// Puts in one keyspace after the other.
+    PutKeyspaces,
+    /// Gets in keyspaces at random.
+    GetKeyspaces,
     BulkLoad,
     Compact,
     WaitCompact,
     Cold,
     SelfTest,
+}
+
+impl Kind {
+    /// What an engine lacks for it, if anything.
+    pub(crate) fn missing<E: Engine>(self) -> Option<&'static str> {
+        match self {
+            PutExpiring if !E::EXPIRES => Some("entries do not expire"),
+            CreateKeyspaces | PutKeyspaces | GetKeyspaces if !E::HAS_KEYSPACES => {
+                Some("it has no keyspaces, or the lab does not use them")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How keys are chosen.
@@ -66,7 +88,7 @@ use Choice::*;
 use Kind::*;
 
 /// In the order of their numbers, from 1.
-const ALL: [(&str, Kind, Choice); 36] = [
+const ALL: [(&str, Kind, Choice); 41] = [
     ("fillseq", Put, InOrder),
     ("fillrandom", Put, Random),
     ("overwrite", Put, Random),
@@ -103,6 +125,11 @@ const ALL: [(&str, Kind, Choice); 36] = [
     ("queue", Queue, InOrder),
     ("mixgraph", Graph, Random),
     ("replay", Replay, InOrder),
+    ("deleterange", DeleteRange, Random),
+    ("fillexpiring", PutExpiring, Random),
+    ("createkeyspaces", CreateKeyspaces, InOrder),
+    ("fillkeyspaces", PutKeyspaces, Random),
+    ("readkeyspaces", GetKeyspaces, Random),
 ];
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
@@ -117,8 +144,9 @@ pub(crate) fn find(name: &str) -> Result<Benchmark> {
         number: at as u64 + 1,
         kind,
         keys,
-        empty: name.starts_with("fill") || matches!(kind, BulkLoad | SelfTest | Queue | Replay),
-        timed: matches!(keys, Pareto(_)),
+        empty: name.starts_with("fill") && kind != PutKeyspaces
+            || matches!(kind, BulkLoad | SelfTest | Queue | Replay | CreateKeyspaces),
+        timed: matches!(keys, Pareto(_)) || kind == PutExpiring,
     })
 }
 
@@ -126,17 +154,24 @@ impl Benchmark {
     /// Whether it counts the keys that it found.
     pub(crate) fn counts_found(&self) -> bool {
         match self.kind {
-            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) | Queue | Graph | Replay => {
-                true
-            }
+            Get | GetWhilePutting | GetKeyspaces | Seek => true,
+            Latest(_) | GetAndPut(_) | Queue | Graph | Replay => true,
             Mix(gets) => gets > 0,
             _ => false,
         }
     }
 
+    /// Whether its keys are those of keyspaces.
+    pub(crate) fn is_in_keyspaces(&self) -> bool {
+        matches!(self.kind, PutKeyspaces | GetKeyspaces)
+    }
+
     /// Whether it is done by one thread, whatever the number of threads.
     pub(crate) fn is_single(&self) -> bool {
-        matches!(self.kind, BulkLoad | Compact | WaitCompact | Cold | SelfTest | Replay)
+        matches!(
+            self.kind,
+            BulkLoad | Compact | WaitCompact | Cold | SelfTest | Replay | CreateKeyspaces
+        )
     }
 
     /// Operations of all threads; a timed benchmark has no such number.
@@ -144,10 +179,13 @@ impl Benchmark {
         /// Entries for each synchronous write, and for each large value.
         const SYNC_SHARE: u64 = 100;
         const LARGE_SHARE: u64 = 1000;
+        /// The same for each range that is deleted.
+        const RANGE_SHARE: u64 = 100;
         match self.kind {
             PutSync => (num / SYNC_SHARE).max(1),
             PutLarge => (num / LARGE_SHARE).max(1),
-            Get | GetWhilePutting | Seek | Scan | ScanBackwards => reads,
+            DeleteRange => (num / RANGE_SHARE).max(1),
+            Get | GetKeyspaces | GetWhilePutting | Seek | Scan | ScanBackwards => reads,
             _ => num,
         }
     }

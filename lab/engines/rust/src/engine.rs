@@ -1,11 +1,12 @@
 //! The trait of an engine program.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Result, Settings};
+use crate::{Failure, Result, Settings};
 
 /// A database, open.
 pub trait Engine: Sized + Send + Sync {
@@ -35,6 +36,22 @@ pub trait Engine: Sized + Send + Sync {
 
     /// Closes the database, and says what went wrong.
     fn close(self) -> Result<()>;
+
+    /// Whether entries can expire by themselves.
+    const EXPIRES: bool = false;
+
+    /// Says after what time entries expire that [`Session::put_expiring`] puts from now on.
+    fn expire_after(&mut self, _time: Duration) -> Result<()> {
+        Err(Failure::new("entries do not expire"))
+    }
+
+    /// Whether one database has several keyspaces: trees, tables, column families.
+    const HAS_KEYSPACES: bool = false;
+
+    /// Opens the keyspaces from 0 to below `count`, and creates those that are not there.
+    fn open_keyspaces(&mut self, _count: u64) -> Result<()> {
+        Err(Failure::new("there are no keyspaces"))
+    }
 }
 
 /// The durability of a write.
@@ -94,6 +111,32 @@ pub trait Session {
 
     /// Shows entries in order until `visit` breaks or there are none left.
     fn scan(&mut self, start: Start<'_>, visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()>;
+
+    /// Deletes a range of keys, asynchronously. `deletes` are all keys in it, for an engine that
+    /// can delete ranges only key by key.
+    fn delete_range(&mut self, _range: Range<&[u8]>, deletes: &mut impl Operations) -> Result<()> {
+        self.write_batch(deletes)
+    }
+
+    /// Sets a key to a value that expires, asynchronously.
+    fn put_expiring(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Err(Failure::new("entries do not expire"))
+    }
+
+    /// Sets a key of a keyspace to a value, asynchronously.
+    fn put_in(&mut self, _keyspace: usize, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Err(Failure::new("there are no keyspaces"))
+    }
+
+    /// Shows `look` the value of a key of a keyspace, if it has one.
+    fn get_in<R>(
+        &mut self,
+        _keyspace: usize,
+        _key: &[u8],
+        _look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        Err(Failure::new("there are no keyspaces"))
+    }
 }
 
 /// The output of `--describe`.

@@ -71,7 +71,8 @@ fn try_run<E: Engine>() -> Result<()> {
     }
     let mut runner = Runner::<E>::new(&settings);
     for benchmark in benchmarks {
-        match description.unsupported.get(benchmark.name) {
+        let reason = description.unsupported.get(benchmark.name).copied();
+        match reason.or_else(|| benchmark.kind.missing::<E>()) {
             Some(reason) => output::print_unsupported(benchmark.name, E::NAME, reason)?,
             None => output::print_outcome(&runner.run(benchmark)?, E::NAME, settings.json)?,
         }

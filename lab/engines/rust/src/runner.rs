@@ -18,6 +18,8 @@ use crate::work::{Task, Worker};
 use crate::{Failure, Result, Settings, directory, output, replay, selftest};
 
 const LARGE_VALUE_SIZE: u64 = 100_000;
+/// Of an entry that expires.
+const TIME_TO_LIVE: Duration = Duration::from_secs(1);
 
 fn not_open() -> Failure {
     Failure::new("the database is not open")
@@ -64,6 +66,12 @@ impl<'a, E: Engine> Runner<'a, E> {
                 self.alone(benchmark, 1, |runner| runner.engine()?.wait_compact().map(|()| None))?
             }
             Kind::Cold => self.alone(benchmark, 1, |runner| runner.reopen_cold().map(|()| None))?,
+            Kind::CreateKeyspaces => {
+                let count = self.settings.keyspaces;
+                self.alone(benchmark, count, |runner| {
+                    runner.engine()?.open_keyspaces(count).map(|()| None)
+                })?
+            }
             Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner| {
                 runner.self_test().map(Some)
             })?,
@@ -86,6 +94,14 @@ impl<'a, E: Engine> Runner<'a, E> {
         if self.engine.is_none() {
             directory::create(self.settings.db())?;
             self.engine = Some(E::open(self.settings)?);
+        }
+        match benchmark.kind {
+            Kind::PutExpiring => self.engine()?.expire_after(TIME_TO_LIVE)?,
+            Kind::PutKeyspaces | Kind::GetKeyspaces => {
+                let count = self.settings.keyspaces;
+                self.engine()?.open_keyspaces(count)?;
+            }
+            _ => (),
         }
         if matches!(benchmark.kind, Kind::Latest(_)) && self.zipfian.is_none() {
             self.zipfian = Some(Zipfian::new(self.settings.num));

@@ -20,6 +20,8 @@ const SCAN_STRIDE: u64 = 128;
 const SHORT_SCAN: u64 = 100;
 /// Entries in a queue before any is taken out.
 const QUEUED: u64 = 1000;
+/// Keys of a range that is deleted.
+const RANGE: u64 = 100;
 /// Keys for each hot key.
 const HOT_SHARE: u64 = 100;
 
@@ -57,6 +59,9 @@ impl Task<'_> {
             Choice::Random | Choice::Missing if self.benchmark.kind == Kind::PutLarge => {
                 Keys::Below(self.operations())
             }
+            Choice::Random | Choice::Missing if self.benchmark.is_in_keyspaces() => {
+                Keys::Below((num / self.settings.keyspaces).max(1))
+            }
             Choice::Random | Choice::Missing => Keys::Below(num),
             Choice::Hot => Keys::Below((num / HOT_SHARE).max(1)),
             Choice::Pareto(fraction) => Keys::Pareto(Pareto::new(num, fraction)),
@@ -78,6 +83,8 @@ pub(crate) struct Worker<'a, S> {
     part: Range<u64>,
     /// Of a queue.
     first_in_queue: Vec<u8>,
+    /// The bounds of a range that is deleted.
+    range: Range<Key>,
 }
 
 /// Where a thread's keys and values come from.
@@ -122,7 +129,8 @@ impl<'a, S: Session> Worker<'a, S> {
             position: 0,
         };
         let part = task.part_of(thread);
-        Ok(Worker { task, session, source, thread, part, first_in_queue: Vec::new() })
+        let range = Key::new(size)..Key::new(size);
+        Ok(Worker { task, session, source, thread, part, first_in_queue: Vec::new(), range })
     }
 
     pub(crate) fn run(&mut self, meter: &mut Meter<'_>) -> Result<()> {
@@ -186,10 +194,25 @@ impl<'a, S: Session> Worker<'a, S> {
                 let trace = trace.ok_or_else(|| Failure::new("the trace is not there"))?;
                 replay::run(trace, settings.num, &mut self.session, values, meter)
             }
+            Kind::DeleteRange => self.each(meter, Self::delete_range),
+            Kind::PutExpiring => self.each(meter, |worker, i, meter| {
+                let number = worker.source.number(i);
+                let (key, value) = worker.source.entry(number);
+                worker.session.put_expiring(key, value)?;
+                meter.end(1, (key.len() + value.len()) as u64);
+                Ok(())
+            }),
+            Kind::PutKeyspaces => self.each(meter, Self::put_in_keyspace),
+            Kind::GetKeyspaces => self.each(meter, Self::get_in_keyspace),
             Kind::BulkLoad => self.load(meter),
-            Kind::Compact | Kind::WaitCompact | Kind::Cold | Kind::SelfTest => Err(Failure::new(
-                format!("{} concerns the whole database", self.task.benchmark.name),
-            )),
+            Kind::Compact
+            | Kind::WaitCompact
+            | Kind::Cold
+            | Kind::CreateKeyspaces
+            | Kind::SelfTest => Err(Failure::new(format!(
+                "{} concerns the whole database",
+                self.task.benchmark.name
+            ))),
         }
     }
 
@@ -399,6 +422,37 @@ impl<'a, S: Session> Worker<'a, S> {
         Ok(())
     }
 
+    fn delete_range(&mut self, i: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let first = self.source.number(i);
+        let end = first + RANGE;
+        let from = self.range.start.set(first);
+        let to = self.range.end.set(end);
+        let bytes = (from.len() + to.len()) as u64;
+        let mut deletes = Deletes { key: &mut self.source.key, numbers: first..end };
+        self.session.delete_range(from..to, &mut deletes)?;
+        meter.end(1, bytes);
+        Ok(())
+    }
+
+    fn put_in_keyspace(&mut self, i: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let keyspace = (i % self.task.settings.keyspaces) as usize;
+        let number = self.source.number(i);
+        let (key, value) = self.source.entry(number);
+        self.session.put_in(keyspace, key, value)?;
+        meter.end(1, (key.len() + value.len()) as u64);
+        Ok(())
+    }
+
+    fn get_in_keyspace(&mut self, i: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let keyspace = self.source.random.below(self.task.settings.keyspaces) as usize;
+        let number = self.source.number(i);
+        let key = self.source.key.set(number);
+        let size = self.session.get_in(keyspace, key, |value| value.len())?;
+        meter.found += u64::from(size.is_some());
+        meter.end(1, size.map_or(0, |size| (key.len() + size) as u64));
+        Ok(())
+    }
+
     fn batches(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         let mut next = self.part.start;
         while next < self.part.end {
@@ -444,7 +498,20 @@ impl Operations for Entries<'_, '_> {
     }
 }
 
-/// The same, where every call says that the entry before it is done.
+/// Deletes of consecutive keys.
+struct Deletes<'a> {
+    key: &'a mut Key,
+    numbers: Range<u64>,
+}
+
+impl Operations for Deletes<'_> {
+    fn next(&mut self) -> Option<Operation<'_>> {
+        let number = self.numbers.next()?;
+        Some(Operation::Delete(self.key.set(number)))
+    }
+}
+
+/// Puts of consecutive operations, where every call says that the entry before it is done.
 struct MeteredLoad<'a, 'b, 'c, 'd> {
     entries: Entries<'a, 'b>,
     meter: &'c mut Meter<'d>,

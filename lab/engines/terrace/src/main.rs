@@ -1,13 +1,17 @@
 //! The lab's engine program for Terrace's own API.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use lab_driver::{
     Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings,
     Start, Variant, Visit,
 };
-use terrace::{Compression, Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{
+    Compression, Db, Keyspace, KeyspaceOptions, Options, ReadOptions, WriteBatch, WriteOptions,
+};
 
 /// The variant that keeps large values in value files.
 const VALUES: &str = "values";
@@ -17,10 +21,15 @@ const VALUE_LOG: usize = 1 << 10;
 
 struct Terrace {
     db: Db,
+    keyspaces: Vec<Keyspace>,
+    /// The one whose entries expire.
+    expiring: Option<Keyspace>,
 }
 
 struct TerraceSession<'a> {
     db: &'a Db,
+    keyspaces: &'a [Keyspace],
+    expiring: Option<&'a Keyspace>,
     read: ReadOptions,
     batch: WriteBatch,
     value: Vec<u8>,
@@ -80,7 +89,7 @@ impl Engine for Terrace {
                        (a second one may be on its way to a table), bloom_bits Terrace's own filters, which have 10 \
                        bits per key unless asked otherwise. Two background threads. A bulk load is Db::bulk_load: tables are built directly, past \
                        the log. The variant `values` keeps values from 1 KiB in value files \
-                       (Options::value_log). Every write is checksummed, \
+                       (Options::value_log). Entries that expire lie in a keyspace with a time to live. Every write is checksummed, \
                        every block read is verified once. The system's allocator."
                     .to_owned(),
             limits: vec![],
@@ -89,12 +98,15 @@ impl Engine for Terrace {
     }
 
     fn open(settings: &Settings) -> Result<Self> {
-        Ok(Terrace { db: Db::open(settings.db(), options(settings)).map_err(failed)? })
+        let db = Db::open(settings.db(), options(settings)).map_err(failed)?;
+        Ok(Terrace { db, keyspaces: Vec::new(), expiring: None })
     }
 
     fn session(&self) -> Self::Session<'_> {
         TerraceSession {
             db: &self.db,
+            keyspaces: &self.keyspaces,
+            expiring: self.expiring.as_ref(),
             read: ReadOptions::new(),
             batch: WriteBatch::new(),
             value: Vec::new(),
@@ -112,7 +124,27 @@ impl Engine for Terrace {
     }
 
     fn close(self) -> Result<()> {
+        drop((self.keyspaces, self.expiring));
         self.db.close().map_err(failed)
+    }
+
+    const EXPIRES: bool = true;
+
+    fn expire_after(&mut self, time: Duration) -> Result<()> {
+        let options = KeyspaceOptions::new().expiry(true).default_ttl(Some(time));
+        self.expiring = Some(self.db.create_keyspace("expiring", options).map_err(failed)?);
+        Ok(())
+    }
+
+    const HAS_KEYSPACES: bool = true;
+
+    fn open_keyspaces(&mut self, count: u64) -> Result<()> {
+        for number in self.keyspaces.len() as u64..count {
+            let name = format!("keyspace-{number}");
+            let keyspace = self.db.open_or_create_keyspace(&name, KeyspaceOptions::new());
+            self.keyspaces.push(keyspace.map_err(failed)?);
+        }
+        Ok(())
     }
 }
 
@@ -143,6 +175,29 @@ impl Session for TerraceSession<'_> {
             }
         }
         self.db.write(&self.batch).map_err(failed)
+    }
+
+    fn delete_range(&mut self, range: Range<&[u8]>, _: &mut impl Operations) -> Result<()> {
+        self.db.delete_range(range).map_err(failed)
+    }
+
+    fn put_expiring(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let keyspace = self.expiring.ok_or_else(|| Failure::new("no keyspace expires"))?;
+        keyspace.put(key, value).map_err(failed)
+    }
+
+    fn put_in(&mut self, keyspace: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspaces[keyspace].put(key, value).map_err(failed)
+    }
+
+    fn get_in<R>(
+        &mut self,
+        keyspace: usize,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let value = self.keyspaces[keyspace].get_pinned(key).map_err(failed)?;
+        Ok(value.map(|value| look(&value)))
     }
 
     fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()> {

@@ -9,12 +9,13 @@ const SIZES: [&str; 4] = ["cache_size", "write_buffer_size", "block_size", MEMOR
 /// What a program may use with all that the system caches for it: not its flag, but its limit.
 const MEMORY_LIMIT: &str = "memory_limit";
 /// Flags whose value is a whole number.
-const NUMBERS: [&str; 9] = [
+const NUMBERS: [&str; 10] = [
     "max_open_files",
     "bloom_bits",
     "threads",
     "batch",
     "write_rate",
+    "keyspaces",
     "rate",
     "key_size",
     "value_size",
