@@ -42,10 +42,10 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
-    /// The number of the first write that belongs to the logs from `log_number` on, if an edit of
-    /// Terrace's has told it, which names that log and the number before: no table and no other log
-    /// has had it. LevelDB records the last number that it has handed out instead, wherever the logs
-    /// begin.
+    /// The number of the first write that belongs to the logs from `log_number` on, if an edit has
+    /// told it: no table and no other log has had it. An edit of Terrace's names that log and the
+    /// number before. LevelDB records the last number that it has handed out instead, wherever the
+    /// logs begin; only the edit with which it opens a database, and begins a log, tells it as well.
     pub(crate) logs_begin: Option<SequenceNumber>,
     /// The last record is torn, and where: it was never durable, and is not part of the state.
     pub(crate) torn: Option<String>,
@@ -136,11 +136,20 @@ pub(crate) fn read_manifest(
                         state.is_terraces = true;
                         state.logs_begin = Some(last.saturating_add(1));
                     }
-                    (_, named, _) => {
+                    (_, named, last) => {
                         state.is_terraces = false;
-                        state.logs_begin = state
-                            .logs_begin
-                            .filter(|_| named.is_none_or(|number| log_number == Some(number)));
+                        // LevelDB's first edit stands behind a snapshot that names no log, and has
+                        // replayed all logs. The log is new if the MANIFEST is older; with
+                        // `reuse_logs` it is one that was found.
+                        let opens = log_number.is_none() && last_sequence.is_none();
+                        let begins = named.filter(|&log| opens && (log > number || log == 0));
+                        state.logs_begin =
+                            match begins.filter(|_| !mutated("logs-begin-of-leveldb")) {
+                                Some(_) => last.map(|last: u64| last.saturating_add(1)),
+                                None => state.logs_begin.filter(|_| {
+                                    named.is_none_or(|number| log_number == Some(number))
+                                }),
+                            };
                     }
                 }
                 log_number = edit.log_number.or(log_number);

@@ -6,5 +6,6 @@ mod faults;
 mod frames;
 mod hostile_values;
 mod killed;
+mod logs_of_leveldb;
 mod prepared;
 mod recovery_modes;

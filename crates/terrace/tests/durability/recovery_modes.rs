@@ -14,7 +14,7 @@ use crate::frames::{batch, fragment, mark, record};
 
 const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
-fn options(mode: RecoveryMode) -> Options {
+pub(crate) fn options(mode: RecoveryMode) -> Options {
     Options::new().create_if_missing(true).recovery_mode(mode)
 }
 
@@ -29,14 +29,14 @@ fn database(dir: &Path) {
     db.close().expect("closes");
 }
 
-fn keys(db: &Db) -> String {
+pub(crate) fn keys(db: &Db) -> String {
     db.iter()
         .expect("iterates")
         .map(|entry| String::from_utf8(entry.expect("reads").0).expect("text"))
         .collect()
 }
 
-fn path(dir: &Path, what: &str) -> PathBuf {
+pub(crate) fn path(dir: &Path, what: &str) -> PathBuf {
     let mut paths: Vec<_> =
         fs::read_dir(dir).expect("lists").map(|entry| entry.expect("lists").path()).collect();
     paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(what)));
@@ -68,7 +68,7 @@ fn outcomes(damage: impl Fn(&Path), expected: [(Options, &str); 4]) {
     }
 }
 
-fn every_mode(expected: [&str; 3]) -> [(Options, &str); 4] {
+pub(crate) fn every_mode(expected: [&str; 3]) -> [(Options, &str); 4] {
     let [prefix, strict, salvage] = expected;
     let strictly = options(RecoveryMode::Strict);
     // Paranoid checks make a strict open of one that asks for nothing else.
@@ -136,7 +136,7 @@ fn a_missing_table() {
     outcomes(lose, every_mode(["tables that the MANIFEST names are missing"; 3]));
 }
 
-fn append(path: &Path, bytes: &[u8]) {
+pub(crate) fn append(path: &Path, bytes: &[u8]) {
     fs::write(path, [&fs::read(path).expect("reads"), bytes].concat()).expect("writes");
 }
 

@@ -12,7 +12,6 @@ use crate::write::batch::BatchView;
 
 use crate::db::io_error::{ATTEMPTS, is_damage};
 use crate::db::open::continuity::{Continuity, Place};
-use crate::db::open::own_files::OwnFiles;
 
 /// A finding in a log.
 pub(in crate::db) enum Finding<'a> {
@@ -38,6 +37,7 @@ pub(in crate::db) struct LogCheck {
     durable: SequenceNumber,
     /// The first write of all logs.
     pub(in crate::db) smallest_sequence: SequenceNumber,
+    begins_late: bool,
     pub(in crate::db) records: u64,
 }
 
@@ -52,20 +52,25 @@ impl LogCheck {
             last_sequence: flushed.unwrap_or(0),
             durable: 0,
             smallest_sequence: MAX_SEQUENCE,
+            begins_late: false,
             records: 0,
         }
     }
 
-    /// The logs that belong to what a MANIFEST says, among the database's files. The newest entry of
-    /// all tables is `in_tables`.
+    /// The logs that belong to what a MANIFEST says. The newest entry of all tables is `in_tables`;
+    /// `beside_others`: there are tables that the MANIFEST does not name.
     pub(in crate::db) fn following(
         state: &ManifestState,
-        own: &OwnFiles,
         in_tables: SequenceNumber,
+        beside_others: bool,
     ) -> Self {
         let continuity = Continuity::following(state);
-        let beside_others = !own.unnamed_tables(state).is_empty();
         LogCheck { continuity, in_tables, beside_others, ..Self::new(Some(state.last_sequence)) }
+    }
+
+    /// Whether the first batch of all logs does not continue the tables.
+    pub(in crate::db) fn begins_late(&self) -> bool {
+        self.begins_late
     }
 
     /// How many records have been read.
@@ -135,7 +140,7 @@ impl LogCheck {
                     visit(Finding::Problem(format!("{reason}; {length} bytes are lost")))?;
                 }
                 LogItem::End { torn: false, offset } => {
-                    self.continuity.end_log(offset == size);
+                    self.continuity.end_log(offset, size);
                     return Ok(());
                 }
                 // What is torn was never synced. Whether more is missing shows in the next log.
@@ -161,6 +166,7 @@ impl LogCheck {
             Place::SkipsNumbers { due } if self.beside_others => Some(due),
             Place::Follows | Place::FollowsTables | Place::SkipsNumbers { .. } => None,
         };
+        self.begins_late |= due.is_some() && self.smallest_sequence == MAX_SEQUENCE;
         if let Some(due) = due {
             let message = format!(
                 "at offset {offset}: a batch at sequence number {found}, where {due} is due"

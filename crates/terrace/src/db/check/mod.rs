@@ -278,6 +278,11 @@ impl<'a> Verification<'a> {
         Ok(Some(size))
     }
 
+    /// The newest entry of all tables that were checked.
+    pub(in crate::db) fn newest_in_tables(&self) -> SequenceNumber {
+        self.newest_in_tables
+    }
+
     /// Reads CURRENT and the MANIFEST; `None` if they are damaged.
     pub(in crate::db) fn manifest(&mut self) -> Result<Option<(u64, ManifestState)>> {
         self.size_of(filename::CURRENT)?;
@@ -374,7 +379,8 @@ impl<'a> Verification<'a> {
         if state.log_number != 0 && !logs.contains(&state.log_number) {
             self.problem(&filename::log(state.log_number), "missing, and the MANIFEST needs it");
         }
-        self.logs(&logs, LogCheck::following(state, own, self.newest_in_tables))
+        let beside_others = !own.unnamed_tables(state).is_empty();
+        self.logs(&logs, LogCheck::following(state, self.newest_in_tables, beside_others))
     }
 
     /// Checks tables and logs that no MANIFEST describes, each by itself.

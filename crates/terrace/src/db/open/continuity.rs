@@ -51,7 +51,7 @@ pub(in crate::db) enum Place {
 pub(in crate::db) struct Continuity {
     expected: Expected,
     /// The log that the MANIFEST names as the first one needed: its first batch is the first that
-    /// no table has. 0 if there is none yet.
+    /// no table has. 0 if no MANIFEST is known.
     first_log: u64,
     /// The number of the first write of all logs, if the MANIFEST tells it.
     logs_begin: Option<SequenceNumber>,
@@ -73,7 +73,11 @@ impl Continuity {
     /// That of the logs that belong to what a MANIFEST says.
     pub(in crate::db) fn following(state: &ManifestState) -> Self {
         Continuity {
-            first_log: state.log_number,
+            // A new database's MANIFEST names no log. The first has the number that is next.
+            first_log: match state.log_number {
+                0 => state.next_file_number,
+                log => log,
+            },
             logs_begin: state.logs_begin.filter(|_| !mutated("logs-begin")),
             is_leveldbs: !state.is_terraces,
             ..Self::without_manifest(Some(state.last_sequence))
@@ -111,8 +115,10 @@ impl Continuity {
         self.follows_whole_log = false;
     }
 
-    /// Takes note of the end of a log: whether its file ends with the last record.
-    pub(in crate::db) fn end_log(&mut self, is_whole: bool) {
+    /// Takes note of the end of a log of `size` bytes, whose records end at `offset`. It is whole if
+    /// the file ends there, or with the filler behind it.
+    pub(in crate::db) fn end_log(&mut self, offset: u64, size: u64) {
+        let is_whole = (offset..=next_record_offset(offset)).contains(&size);
         self.follows_whole_log = is_whole && self.next_offset > 0;
     }
 
@@ -135,6 +141,16 @@ impl Continuity {
                 Place::Follows
             }
             Expected::AtMost(_) if self.logs_begin == Some(sequence) => Place::Follows,
+            // Where LevelDB's MANIFEST does not tell where the logs begin, this is the very next
+            // number. The logs before may be empty: it begins one for each manual compaction.
+            Expected::AtMost(due)
+                if sequence == due
+                    && self.is_leveldbs
+                    && self.logs_begin.is_none()
+                    && !mutated("next-number-of-leveldb") =>
+            {
+                Place::Follows
+            }
             Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
                 Place::FollowsTables
             }
@@ -251,7 +267,7 @@ mod tests {
         // A record without a batch hides no gap before it.
         logs.record(9000, 9026);
         assert_eq!(one(&mut logs, (9026, 9060), 16), Place::Misplaced { due: 15 });
-        logs.end_log(true);
+        logs.end_log(9060, 9060);
         logs.begin_log(5);
         assert_eq!(one(&mut logs, (0, 50), 18), Place::Misplaced { due: 17 });
         logs.interrupt();
@@ -269,12 +285,13 @@ mod tests {
         ] {
             let mut logs = at_first_log_of_leveldb();
             assert_eq!(one(&mut logs, (0, 50), 11), Place::Follows);
-            logs.end_log(true);
+            logs.end_log(50, 50);
             logs.begin_log(5);
+            let end = 26 * records;
             if records == 1 {
-                logs.record(0, 26);
+                logs.record(0, end);
             }
-            logs.end_log(is_whole);
+            logs.end_log(end, if is_whole { end } else { end + 9 });
             logs.begin_log(7);
             assert_eq!(one(&mut logs, (0, 50), 13), place, "{records} {is_whole}");
         }

@@ -81,6 +81,9 @@ pub(in crate::db) struct Recovered {
     /// Whether another program wrote the MANIFEST that names the logs: until an edit says otherwise
     /// the next open takes every log for that program's.
     manifest_is_foreign: bool,
+    /// Whether the log is missing that the MANIFEST names as the first one, which only
+    /// [`RecoveryMode::Salvage`] passes over.
+    misses_first_log: bool,
     /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
 }
@@ -99,7 +102,7 @@ impl Recovered {
     /// Whether the MANIFEST must have left the logs behind before another write is acknowledged.
     /// Not asked where the log is continued.
     pub(in crate::db) fn must_be_left(&self) -> bool {
-        self.is_cut() || self.holds_bytes || self.manifest_is_foreign
+        self.is_cut() || self.holds_bytes || self.manifest_is_foreign || self.misses_first_log
     }
 
     /// The log to go on with, and its end, if that is safe. The only memtable is then the log's.
@@ -230,7 +233,8 @@ impl Replay<'_> {
             damage,
             leaves_gap,
             holds_bytes,
-            manifest_is_foreign: !is_terraces && !logs.is_empty(),
+            manifest_is_foreign: !is_terraces,
+            misses_first_log: state.log_number != 0 && !logs.contains(&state.log_number),
             reusable,
         })
     }
@@ -282,7 +286,9 @@ impl Replay<'_> {
                     self.meet(Problem { file: file.clone(), message: reason, log, torn }, progress);
                 }
                 LogItem::End { offset, torn } => {
-                    progress.continuity.end_log(!torn && offset == size);
+                    if !torn {
+                        progress.continuity.end_log(offset, size);
+                    }
                     // A torn end before a later log: processes were killed in a write and then in
                     // its recovery. If more is missing than what was never acknowledged, the later
                     // log does not follow.

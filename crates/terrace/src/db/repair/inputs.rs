@@ -101,7 +101,10 @@ impl Gathering<'_> {
         let in_tables =
             tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
         let mut check = match described {
-            Some(description) => LogCheck::following(&description.state, self.own, in_tables),
+            Some(Description { state, .. }) => {
+                let beside_others = !self.own.unnamed_tables(state).is_empty();
+                LogCheck::following(state, in_tables, beside_others)
+            }
             None => LogCheck::new(None),
         };
         let log_entries = self.check_logs(&logs, &mut check)?;
@@ -161,7 +164,7 @@ impl Gathering<'_> {
     fn is_behind(&mut self, description: &Description, unheard: &[u64]) -> Result<bool> {
         let state = &description.state;
         let name = filename::manifest(description.number);
-        let mut logs = LogCheck::new(Some(state.last_sequence));
+        let mut logs = LogCheck::following(state, state.last_sequence, true);
         for number in self
             .own
             .of_kind(FileKind::Log)
@@ -173,7 +176,7 @@ impl Gathering<'_> {
             logs.read(number, file, &log, &mut |_| Ok(()))?;
         }
         let (last, first) = (state.last_sequence, logs.smallest_sequence);
-        if logs.records > 0 && first > last + 1 {
+        if logs.begins_late() {
             let message =
                 format!("ends with sequence number {last}, and the logs begin with {first}");
             self.problems.push(Problem::new(name, message));

@@ -1,0 +1,258 @@
+//! Logs that LevelDB wrote, or went on writing, while its MANIFEST says less of them than Terrace's
+//! does: LevelDB takes each of these databases, so nothing of them may be refused or cut off.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+use terrace::{Db, Options, RecoveryMode, WriteOptions, repair, verify};
+use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
+
+use crate::frames::{batch, record};
+use crate::recovery_modes::{append, every_mode, keys, options, path};
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// A copy of the files, as a killed process leaves them.
+fn copy(from: &Path) -> TempDir {
+    let to = directory();
+    for entry in fs::read_dir(from).expect("lists") {
+        let path = entry.expect("lists").path();
+        if path.is_file() {
+            fs::copy(&path, to.path().join(path.file_name().expect("a name"))).expect("copies");
+        }
+    }
+    to
+}
+
+/// The same in `/db` of a simulated disk.
+fn on_simulated_disk(from: &Path) -> SimFs {
+    let (disk, at) = (SimFs::new(), Path::new("/db"));
+    disk.env().create_dir(at, 0o755).expect("creates");
+    disk.env().sync_dir(Path::new("/")).expect("syncs");
+    for entry in fs::read_dir(from).expect("lists") {
+        let path = entry.expect("lists").path();
+        let name = path.file_name().expect("a name");
+        disk.set_contents(&at.join(name), &fs::read(&path).expect("reads"));
+    }
+    disk
+}
+
+/// What an open in each mode finds, and whether a check finds something.
+#[track_caller]
+fn opens(dir: &Path, is_clean: bool, expected: [&str; 3]) {
+    let report = verify(copy(dir).path(), &Options::new()).expect("checks");
+    assert_eq!(report.problems.is_empty(), is_clean, "{report:#?}");
+    for (options, expected) in every_mode(expected) {
+        let dir = copy(dir);
+        let db = Db::open(dir.path(), options).expect("opens");
+        assert_eq!(keys(&db), expected);
+    }
+}
+
+/// A database of `a` whose third and last write, which deletes `k`, is in no table any more, with
+/// LevelDB's edit that names log 50, and logs up to 51.
+fn last_write_in_no_table(dir: &Path) {
+    let db = Db::open(dir, options(RecoveryMode::Prefix)).expect("creates");
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.put("k", "1").expect("puts");
+    db.delete("k").expect("deletes");
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    db.close().expect("closes");
+    fs::remove_file(path(dir, ".log")).expect("removes");
+    append(&path(dir, "MANIFEST"), &record(&[2, 50, 9, 0, 3, 52, 4, 3]));
+    fs::write(dir.join("000050.log"), []).expect("writes");
+}
+
+/// LevelDB begins a log for each manual compaction, also if the one before is empty. It is killed
+/// while it writes the edit, and the log has synced writes already.
+#[test]
+fn a_log_behind_an_empty_one_may_follow_a_write_that_no_table_has() {
+    let dir = directory();
+    last_write_in_no_table(dir.path());
+    fs::write(dir.path().join("000051.log"), record(&batch(4, "z", b"1"))).expect("writes");
+    opens(dir.path(), true, ["az"; 3]);
+    // Number 4 is missing, whatever is in tables.
+    fs::write(dir.path().join("000051.log"), record(&batch(5, "z", b"1"))).expect("writes");
+    let cut = copy(dir.path());
+    let db = Db::open(cut.path(), options(RecoveryMode::Prefix)).expect("opens");
+    assert_eq!(keys(&db), "a");
+    assert!(Db::open(dir.path(), options(RecoveryMode::Strict)).is_err());
+}
+
+/// A log that Terrace had prepared and left empty, which LevelDB names and appends to.
+#[test]
+fn the_first_write_may_stand_behind_zeros_that_terrace_prepared() {
+    let dir = directory();
+    last_write_in_no_table(dir.path());
+    let log = [&vec![0; 1 << 16][..], &record(&batch(4, "z", b"1"))].concat();
+    fs::write(dir.path().join("000050.log"), log).expect("writes");
+    opens(dir.path(), true, ["az"; 3]);
+}
+
+/// A MANIFEST as LevelDB begins it when it opens a database whose three writes are in no table: a
+/// snapshot, and the edit that names `log`.
+fn manifest_of_leveldb(dir: &Path, log: u8, more: &[u8]) {
+    let name = b"leveldb.BytewiseComparator";
+    let snapshot = [&[1, name.len() as u8][..], name].concat();
+    let records = [record(&snapshot), record(&[2, log, 9, 0, 3, 60, 4, 3]), more.to_vec()];
+    fs::write(dir.join("MANIFEST-000049"), records.concat()).expect("writes");
+    fs::write(dir.join("CURRENT"), b"MANIFEST-000049\n").expect("writes");
+}
+
+/// The edit with which LevelDB opens a database tells where its logs begin, however many numbers a
+/// later one says have been handed out.
+#[test]
+fn the_edit_that_opens_a_database_tells_where_its_logs_begin() {
+    let later = record(&[9, 0, 3, 60, 4, 9]);
+    let (four, ten) = (record(&batch(4, "d", b"1")), record(&batch(10, "j", b"1")));
+    for (log, second, expected) in [
+        // The first log is new: write 4 is where it begins, and 10 follows nothing.
+        (50, &four, "d"),
+        (50, &ten, ""),
+        // It was found, and may have held up to 9: then 10 is the next, and nothing tells what was
+        // before 4.
+        (48, &ten, "j"),
+        (48, &four, ""),
+    ] {
+        let dir = directory();
+        manifest_of_leveldb(dir.path(), log, &later);
+        fs::write(dir.path().join(format!("0000{log}.log")), []).expect("writes");
+        fs::write(dir.path().join("000055.log"), second).expect("writes");
+        let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("opens");
+        assert_eq!(keys(&db), expected, "log {log}");
+    }
+}
+
+/// A killed Terrace leaves a new database whose MANIFEST names no log yet, and LevelDB with
+/// `reuse_logs` goes on in its log without an edit. The first append fails, and uses a number up.
+#[test]
+fn the_first_append_to_the_first_log_of_a_new_database_may_have_failed() {
+    let dir = directory();
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix).mapped_log(false)).expect("opens");
+    let killed = copy(dir.path());
+    drop(db);
+    let log = path(killed.path(), ".log");
+    append(&log, &[record(&batch(2, "b", b"1")), record(&batch(3, "c", b"1"))].concat());
+    opens(killed.path(), true, ["bc"; 3]);
+    // Not if it is another log: the first one is lost then.
+    fs::rename(&log, killed.path().join("000009.log")).expect("renames");
+    opens(killed.path(), false, ["", "", "bc"]);
+}
+
+/// LevelDB, which has not come to an edit of its own, has left a MANIFEST and no log. What Terrace
+/// logs then must not be taken for LevelDB's logs.
+#[test]
+fn a_manifest_of_leveldbs_without_logs_is_left_before_a_write() {
+    let dir = directory();
+    let name = b"leveldb.BytewiseComparator";
+    let edit = [&[1, name.len() as u8][..], name, &[2, 0, 9, 0, 3, 2, 4, 0]].concat();
+    fs::write(dir.path().join("MANIFEST-000001"), record(&edit)).expect("writes");
+    fs::write(dir.path().join("CURRENT"), b"MANIFEST-000001\n").expect("writes");
+    let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
+    db.put("a", "1").expect("puts");
+    for key in ["b", "c"] {
+        db.put(key, vec![7; 40_000]).expect("puts");
+    }
+    // A power cut: the second page did not come to the disk, what follows did.
+    let cut = copy(dir.path());
+    let log = path(cut.path(), ".log");
+    let mut bytes = fs::read(&log).expect("reads");
+    bytes[4096..8192].fill(0);
+    fs::write(&log, bytes).expect("writes");
+    opens(cut.path(), false, ["a", "a", "ac"]);
+}
+
+/// A database that only the mode "salvage" opens, because its first log is missing, is a healthy
+/// one once that has written to it.
+#[test]
+fn a_salvaged_database_without_its_log_opens_normally_afterwards() {
+    let dir = directory();
+    manifest_of_leveldb(dir.path(), 50, &[]);
+    let missing = Db::open(copy(dir.path()).path(), options(RecoveryMode::Prefix));
+    assert!(missing.expect_err("refused").message().contains("missing"));
+    let db = Db::open(dir.path(), options(RecoveryMode::Salvage)).expect("opens");
+    for key in ["a", "b"] {
+        db.put_with(key, "1", WriteOptions::sync()).expect("puts");
+    }
+    opens(copy(dir.path()).path(), true, ["ab"; 3]);
+    db.close().expect("closes");
+    opens(dir.path(), true, ["ab"; 3]);
+}
+
+/// `a` in a table, and LevelDB's log whose first append has failed: the write behind it is the
+/// third.
+fn first_append_failed(dir: &Path) {
+    let db = Db::open(dir, options(RecoveryMode::Prefix)).expect("creates");
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.put("b", "1").expect("puts");
+    db.close().expect("closes");
+    let log = path(dir, ".log");
+    let number = log.file_stem().and_then(|name| name.to_str()).expect("a number");
+    let number: u8 = number.parse().expect("a number");
+    fs::write(&log, record(&batch(3, "c", b"1"))).expect("writes");
+    append(&path(dir, "MANIFEST"), &record(&[2, number, 9, 0, 3, 99, 4, 1]));
+}
+
+/// A check of the open database judges its logs as the open has.
+#[test]
+fn a_check_of_an_open_database_knows_of_failed_appends() {
+    let dir = directory();
+    first_append_failed(dir.path());
+    let disk = on_simulated_disk(dir.path());
+    // What was found stays in the log.
+    let full = FaultPlan::at(0, Fault::NoSpace, true);
+    disk.set_faults([FaultPlan { kinds: vec![OpKind::Create], suffix: ".ldb".into(), ..full }]);
+    let options = options(RecoveryMode::Strict).env(disk.env());
+    let db = Db::open("/db", options).expect("opens");
+    assert_eq!(keys(&db), "ac");
+    let report = db.verify().expect("checks");
+    assert!(report.problems.is_empty(), "{report:#?}");
+}
+
+/// A repair trusts the MANIFEST of such a database. Beside it lies a table that a compaction has
+/// replaced: it would bring a deleted entry back.
+#[test]
+fn a_repair_of_a_healthy_database_brings_nothing_back() {
+    let dir = directory();
+    first_append_failed(dir.path());
+    let other = directory();
+    let db = Db::open(other.path(), options(RecoveryMode::Prefix)).expect("creates");
+    db.put("k", "deleted").expect("puts");
+    db.close().expect("closes");
+    let db = Db::open(other.path(), options(RecoveryMode::Prefix)).expect("opens");
+    db.wait_idle().expect("flushes");
+    db.close().expect("closes");
+    fs::copy(path(other.path(), ".ldb"), dir.path().join("000090.ldb")).expect("copies");
+    opens(dir.path(), true, ["ac"; 3]);
+    let report = repair(dir.path(), &Options::new()).expect("repairs");
+    assert!(report.problems.is_empty(), "{report:#?}");
+    opens(dir.path(), true, ["ac"; 3]);
+}
+
+/// Terrace, on a disk that takes no new MANIFEST, begins a log and is killed. LevelDB goes on in it.
+#[test]
+fn leveldb_may_go_on_in_a_log_that_no_manifest_names() {
+    let dir = directory();
+    last_write_in_no_table(dir.path());
+    let (disk, at) = (on_simulated_disk(dir.path()), Path::new("/db"));
+    let full = FaultPlan::at(0, Fault::NoSpace, true);
+    disk.set_faults([FaultPlan { kinds: vec![OpKind::Create], suffix: ".dbtmp".into(), ..full }]);
+    let db = Db::open(at, options(RecoveryMode::Prefix).env(disk.env())).expect("opens");
+    assert!(db.put("q", "1").is_err());
+    let left = disk.power_loss(PowerLoss::PROCESS_ONLY);
+    let mut names = left.names(at);
+    names.retain(|name| name.ends_with(".log"));
+    let log = at.join(names.iter().max().expect("a log"));
+    let bytes = left.contents(&log).unwrap_or_default();
+    let batches = [record(&batch(4, "x", b"1")), record(&batch(5, "y", b"1"))].concat();
+    left.set_contents(&log, &[bytes, batches].concat());
+    for mode in [RecoveryMode::Strict, RecoveryMode::Prefix] {
+        let db = Db::open(at, options(mode).env(left.env())).expect("opens");
+        assert_eq!(keys(&db), "axy");
+    }
+}
