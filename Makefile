@@ -167,8 +167,10 @@ bench-all: lab-peers-all dropin
 	@out=out/lab/all-$$(date -u +%Y%m%d-%H%M%S); failed=; done=; \
 	for suite in $(SUITES); do \
 	    echo "== $$suite"; \
-	    $(LAB) run $$suite --short --out $$out/$$suite $(BENCH) && done="$$done $$out/$$suite" || \
-	        { [ $$? -ne 130 ] || exit 130; failed="$$failed $$suite"; }; \
+	    $(LAB) run $$suite --short --out $$out/$$suite $(BENCH); status=$$?; \
+	    [ $$status -ne 130 ] || exit 130; \
+	    [ $$status -eq 0 ] || failed="$$failed $$suite"; \
+	    [ ! -e $$out/$$suite/report.html ] || done="$$done $$out/$$suite"; \
 	done; \
 	$(LAB) report $$done --out $$out/report >/dev/null && \
 	    echo "report of all: $$out/report/report.html"; \

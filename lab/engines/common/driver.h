@@ -103,8 +103,8 @@ class Driver {
     return "";
   }
 
-  void OpenKeyspaces() {
-    if constexpr (HasKeyspaces<Engine>) engine_.OpenKeyspaces(settings_.keyspaces);
+  void OpenKeyspaces(uint64_t count) {
+    if constexpr (HasKeyspaces<Engine>) engine_.OpenKeyspaces(count);
   }
 
   Use UseOf(const Benchmark& benchmark) const {
@@ -134,7 +134,8 @@ class Driver {
     if (benchmark.large_values && !large_pool_)
       large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
     if (benchmark.kind == Kind::kReplay) LoadTrace(UseOf(benchmark));
-    if (benchmark.UsesKeyspaces() && !benchmark.WholeDatabase()) OpenKeyspaces();
+    if (benchmark.UsesKeyspaces() && !benchmark.WholeDatabase())
+      OpenKeyspaces(settings_.keyspaces);
   }
 
   // Leaves the database as it was when the trace began.
@@ -178,8 +179,10 @@ class Driver {
     if (benchmark.kind == Kind::kCompact) {
       engine_.Compact();
     } else if (benchmark.kind == Kind::kCreateKeyspaces) {
-      OpenKeyspaces();
-      meter->End(settings_.keyspaces, 0);
+      for (uint64_t count = 1; count <= settings_.keyspaces; count++) {
+        OpenKeyspaces(count);
+        meter->End(1, 0);
+      }
       return;
     } else if (benchmark.kind == Kind::kWaitCompact) {
       engine_.WaitCompact();

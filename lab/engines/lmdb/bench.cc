@@ -89,12 +89,14 @@ class Lmdb {
   // A named database each. An environment says when it is opened how many it may have.
   void OpenKeyspaces(uint64_t count) {
     if (keyspaces_.size() >= count) return;
-    Close();
-    keyspaces_most_ = count;
-    Open(use_);
+    if (keyspaces_most_ == 0) {
+      Close();
+      keyspaces_most_ = settings_.keyspaces;
+      Open(use_);
+    }
     MDB_txn* txn;
     Check(mdb_txn_begin(env_, nullptr, 0, &txn));
-    for (uint64_t number = 0; number < count; number++) {
+    for (uint64_t number = keyspaces_.size(); number < count; number++) {
       keyspaces_.emplace_back();
       const std::string name = "keyspace-" + std::to_string(number);
       Check(mdb_dbi_open(txn, name.c_str(), MDB_CREATE, &keyspaces_.back()));

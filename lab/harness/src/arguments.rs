@@ -159,7 +159,8 @@ pub(crate) struct RunOptions {
     /// Items to load, for a suite under steady load; the same as --num.
     #[arg(long, value_name = "N", conflicts_with = "num")]
     pub(crate) items: Option<u64>,
-    /// Minutes of every steady phase.
+    /// Minutes of every benchmark that runs for a time, where the suite does not say how long: the
+    /// steady phases of basho-2011.
     #[arg(long, value_name = "N")]
     pub(crate) minutes: Option<f64>,
 }

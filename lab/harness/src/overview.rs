@@ -1,10 +1,14 @@
 //! The overview of a run on a terminal: Terrace, the best of the rest, and every engine.
 
 use crate::report::ratio;
-use crate::run::{DriverResult, Measurements, Run, Section, Status, best_of_rest, geometric_mean};
+use crate::run::{
+    DriverResult, Measurement, Measurements, Run, Section, Status, best_of_rest, geometric_mean,
+};
 
 /// The column that is compared with the others.
 pub const SUBJECT: &str = "terrace";
+/// So many cells that failed are listed with their reasons.
+const SHOWN_FAILURES: usize = 20;
 
 /// A table of all cells, and one of all engines.
 #[must_use]
@@ -17,7 +21,28 @@ pub fn text(run: &Run, measurements: &Measurements) -> String {
         text.push_str(&cells(run, measurements, section));
     }
     text.push_str(&engines(run, measurements));
+    text.push_str(&failures(run, measurements));
     text
+}
+
+/// What failed, and why: a line for each cell.
+fn failures(run: &Run, measurements: &Measurements) -> String {
+    let failed = || measurements.iter().filter(|measurement| measurement.has_failed());
+    let mut text = String::new();
+    for measurement in failed().take(SHOWN_FAILURES) {
+        let Measurement { section, cell, engine, round, reason, .. } = measurement;
+        let section = run.sections.iter().find(|known| known.id == *section);
+        let label = section.map_or_else(String::new, |section| cell_label(section, *cell));
+        let reason = reason.as_deref().unwrap_or("no reason is known");
+        text.push_str(&format!("  FAILED: {engine}, {label}, round {}: {reason}\n", round + 1));
+    }
+    match failed().count() {
+        0 => text,
+        count if count > SHOWN_FAILURES => {
+            format!("\n{text}  and {} more\n", count - SHOWN_FAILURES)
+        }
+        _ => format!("\n{text}"),
+    }
 }
 
 fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
@@ -118,7 +143,7 @@ fn marks(run: &Run, measurements: &Measurements, engine: &str) -> String {
         (Status::Truncated, "cut short"),
         (Status::Failed, "FAILED"),
         (Status::Timeout, "not in time"),
-        (Status::Unsupported, "not possible"),
+        (Status::Unsupported, "it cannot do"),
         (Status::Skipped, "skipped"),
     ] {
         match count(status) {

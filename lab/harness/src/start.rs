@@ -11,7 +11,7 @@ use lab_harness::notice::notice;
 use lab_harness::overview;
 use lab_harness::report;
 use lab_harness::results;
-use lab_harness::run::{Directory, Machine, Measurements, Run, SCHEMA};
+use lab_harness::run::{Directory, Machine, Measurements, Run, SCHEMA, Status};
 use lab_harness::schedule::{self, Ended, Session};
 use lab_harness::suite::{self, Form, Plan, Scale, Suite};
 
@@ -46,6 +46,13 @@ pub(crate) fn run_suite(
     let memory = scale_to_memory(suite, &form);
     let plan =
         Plan::of(suite, &form, &memory, &sections(options, earlier.as_ref().map(|(run, _)| run)))?;
+    if let Some((run, measurements)) = &earlier
+        && run.sections == plan.sections
+        && is_done(run, measurements, &form, options)
+    {
+        notice("the run is complete already: there is nothing to measure");
+        return finish(&directory, Ok(Ended::Complete), options);
+    }
     let engines = Engines::find(lab, &cache_dir(lab))?;
     let columns =
         columns(&engines, suite, options, form.short, earlier.as_ref().map(|(run, _)| run))?;
@@ -77,11 +84,48 @@ pub(crate) fn run_suite(
     let ended = session.run();
     // Only if nothing is left in it.
     let _ = fs::remove_dir(&databases);
-    finish(&directory, ended)
+    finish(&directory, ended, options)
+}
+
+/// Whether a run has every figure that it will ever have.
+fn is_done(run: &Run, measurements: &Measurements, form: &Form, options: &RunOptions) -> bool {
+    let is_final = |status| {
+        matches!(status, Status::Ok | Status::Truncated | Status::Timeout | Status::Unsupported)
+    };
+    // With a precision some rounds are not measured by intent.
+    let precision = options.precision.or(run.precision);
+    let cells: usize = run.sections.iter().map(|section| section.cells.len()).sum();
+    run.complete
+        && run.rounds == form.rounds
+        && precision.is_none()
+        && options.engines.is_empty()
+        && measurements.iter().count() == cells * run.engines.len() * run.rounds as usize
+        && run.engines.iter().all(|engine| engine.missing.is_none())
+        && measurements.iter().all(|measurement| is_final(measurement.status))
+}
+
+/// What makes the run a failure: an engine that ended with an error or gave wrong results, or one
+/// that was asked for by its name and is not there.
+fn failures(run: &Run, measurements: &Measurements, options: &RunOptions) -> Option<String> {
+    let cells = measurements.iter().filter(|measurement| measurement.has_failed()).count();
+    let wrong = run.engines.iter().filter(|engine| engine.disqualified.is_some());
+    let missing = run
+        .engines
+        .iter()
+        .filter(|engine| engine.missing.is_some() && options.engines.contains(&engine.id));
+    let engines: Vec<_> = wrong.chain(missing).map(|engine| engine.id.as_str()).collect();
+    let cells = (cells > 0).then(|| format!("{cells} cells failed"));
+    let engines = (!engines.is_empty()).then(|| format!("not measured: {}", engines.join(", ")));
+    let parts: Vec<_> = cells.into_iter().chain(engines).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Writes the report of what there is, whatever has happened.
-fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCode, String> {
+fn finish(
+    directory: &Directory,
+    ended: Result<Ended, String>,
+    options: &RunOptions,
+) -> Result<ExitCode, String> {
     let (run, measurements) = match (directory.read(), &ended) {
         (Ok(run), _) => run,
         (Err(unread), Err(problem)) => return Err(format!("{problem}\nlab: {unread}")),
@@ -108,10 +152,15 @@ fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCod
     }
     written?;
     print(&format!("\nreport: {}\n", directory.path().join("report.html").display()))?;
-    Ok(if ended == Ok(Ended::Interrupted) {
-        ExitCode::from(interrupt::STATUS)
-    } else {
-        ExitCode::SUCCESS
+    if ended == Ok(Ended::Interrupted) {
+        return Ok(ExitCode::from(interrupt::STATUS));
+    }
+    Ok(match failures(&run, &measurements, options) {
+        Some(failures) => {
+            notice(&failures);
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
     })
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::{CELLS, Lab, refused, stdout, succeeded};
+use common::{CELLS, Lab, failed_in_part, refused, stdout, succeeded};
 use lab_harness::run::{Debt, Status};
 
 #[test]
@@ -87,7 +87,7 @@ fn of_several_passes_the_median_counts() {
     let passes = tiny
         .replace(r#""readseq", section = "reads""#, r#""readseq", section = "reads", passes = 3"#);
     fs::write(suites.join("passes.toml"), passes).expect("write");
-    succeeded(&lab.lab(&["run", "passes", "--reps", "1", "--out", &lab.out_text()]));
+    failed_in_part(&lab.lab(&["run", "passes", "--reps", "1", "--out", &lab.out_text()]));
     let (_, measurements) = lab.results();
     assert_eq!(measurements.iter().count(), CELLS * 3);
     assert!(
@@ -160,18 +160,18 @@ fn resuming_measures_what_is_left() {
 #[test]
 fn a_part_of_the_engines_does_not_complete_a_run() {
     let lab = Lab::with(&["fast", "crashread"]);
-    succeeded(&lab.run(&["--reps", "1"]));
+    failed_in_part(&lab.run(&["--reps", "1"]));
     assert!(lab.results().0.complete, "what fails has its reason");
     // A round more, of one engine: the others miss it.
-    succeeded(&lab.run(&["--resume", "--reps", "2", "--engines", "fake-fast"]));
+    failed_in_part(&lab.run(&["--resume", "--reps", "2", "--engines", "fake-fast"]));
     let (run, measurements) = lab.results();
     assert_eq!((run.engines.len(), measurements.iter().count()), (3, CELLS * 4));
     assert!(!run.complete);
-    succeeded(&lab.run(&["--resume", "--engines", "terrace,fake-crashread"]));
+    failed_in_part(&lab.run(&["--resume", "--engines", "terrace,fake-crashread"]));
     assert!(lab.results().0.complete);
     // A session with nothing to do does not unsay it, though it has forgotten what others failed
     // in.
-    succeeded(&lab.run(&["--resume", "--engines", "terrace"]));
+    failed_in_part(&lab.run(&["--resume", "--engines", "terrace"]));
     assert!(lab.results().0.complete);
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use common::{CELLS, Lab, refused, stderr, stdout, succeeded};
+use common::{CELLS, Lab, failed_in_part, refused, stderr, stdout, succeeded};
 use lab_harness::run::Status;
 
 #[test]
@@ -136,7 +136,7 @@ fn a_program_in_go_is_built_once_or_says_what_it_lacks() {
     // The run goes on without it.
     let run = lab.command(&["run", "tiny", "--engines", "terrace,gopher", "--reps", "1", "--out"]);
     let output = { run }.arg(lab.out()).env("GO", "/no/such/go").output().expect("lab runs");
-    succeeded(&output);
+    failed_in_part(&output);
     let (run, _) = lab.results();
     let missing = run.engine("gopher").and_then(|engine| engine.missing.clone());
     assert!(missing.is_some_and(|reason| reason.contains("there is no Go")));
@@ -166,7 +166,7 @@ fn a_program_in_go_is_built_once_or_says_what_it_lacks() {
 #[test]
 fn an_engine_that_fails_is_a_cell_that_says_so() {
     let lab = Lab::with(&["crash", "killed", "junk", "silent", "crashread", "cannot"]);
-    succeeded(&lab.run(&["--reps", "1"]));
+    failed_in_part(&lab.run(&["--reps", "1"]));
     let failed = |variant, words: &str| {
         let (status, reason) = lab.cell(variant, "writes", 1);
         assert_eq!(status, Status::Failed, "{variant}");
@@ -195,7 +195,7 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
 
     // Only what failed is tried again.
     let calls = lab.trace().len();
-    succeeded(&lab.run(&["--resume"]));
+    failed_in_part(&lab.run(&["--resume"]));
     let again = lab.trace().split_off(calls);
     assert!(
         again.iter().all(|call| !["terrace", "cannot"].iter().any(|fine| call.starts_with(fine)))
@@ -268,7 +268,7 @@ fn an_engine_that_hangs_is_killed() {
 #[test]
 fn a_database_that_is_not_closed_is_not_read_from() {
     let lab = Lab::with(&["badclose", "hangclose"]);
-    succeeded(&lab.run(&["--reps", "1", "--time-limit", "0.1"]));
+    failed_in_part(&lab.run(&["--reps", "1", "--time-limit", "0.1"]));
     for (variant, words) in
         [("badclose", "status 3: the disk is gone"), ("hangclose", "killed after")]
     {
@@ -321,7 +321,7 @@ fn what_has_a_duration_is_killed_without_a_time_limit_too() {
 fn a_wrong_result_disqualifies() {
     let lab = Lab::with(&["wrong", "fast"]);
     let output = lab.run(&["--reps", "1"]);
-    succeeded(&output);
+    failed_in_part(&output);
     assert!(stderr(&output).contains("fake-wrong is DISQUALIFIED"), "{}", stderr(&output));
     let (status, reason) = lab.cell("wrong", "writes", 0);
     assert!(status == Status::Disqualified && reason.contains("0000000000000000"), "{reason}");
@@ -332,7 +332,7 @@ fn a_wrong_result_disqualifies() {
 #[test]
 fn an_engine_that_finds_other_counts_has_no_figure() {
     let lab = Lab::with(&["fast", "forgetful", "short"]);
-    succeeded(&lab.run(&["--reps", "1"]));
+    failed_in_part(&lab.run(&["--reps", "1"]));
     for cell in [1, 2] {
         let (status, reason) = lab.cell("forgetful", "reads", cell);
         assert!(
@@ -558,7 +558,7 @@ fn a_full_disk_under_the_databases_is_a_cell_that_says_so() {
     let lab = Lab::with(&["full"]);
     let Some(mounted) = Mounted::new(lab.root().join("small"), "600m") else { return };
     let db = mounted.0.join("db").display().to_string();
-    succeeded(&lab.run(&["--reps", "1", "--db", &db]));
+    failed_in_part(&lab.run(&["--reps", "1", "--db", &db]));
     let (status, reason) = lab.cell("full", "writes", 1);
     assert!(status == Status::Failed && reason.contains("No space left on device"), "{reason}");
     // The room is there again for what comes next.

@@ -60,19 +60,24 @@ impl<'a, E: Engine> Runner<'a, E> {
         let limit = limit_of(&benchmark, self.settings);
         let mut outcome = match benchmark.kind {
             Kind::Compact => {
-                self.alone(benchmark, 1, |runner| runner.engine()?.compact().map(|()| None))?
+                self.alone(benchmark, 1, |runner, _| runner.engine()?.compact().map(|()| None))?
             }
-            Kind::WaitCompact => {
-                self.alone(benchmark, 1, |runner| runner.engine()?.wait_compact().map(|()| None))?
+            Kind::WaitCompact => self
+                .alone(benchmark, 1, |runner, _| runner.engine()?.wait_compact().map(|()| None))?,
+            Kind::Cold => {
+                self.alone(benchmark, 1, |runner, _| runner.reopen_cold().map(|()| None))?
             }
-            Kind::Cold => self.alone(benchmark, 1, |runner| runner.reopen_cold().map(|()| None))?,
             Kind::CreateKeyspaces => {
                 let count = self.settings.keyspaces;
-                self.alone(benchmark, count, |runner| {
-                    runner.engine()?.open_keyspaces(count).map(|()| None)
+                self.alone(benchmark, 0, |runner, meter| {
+                    for number in 1..=count {
+                        runner.engine()?.open_keyspaces(number)?;
+                        meter.end(1, 0);
+                    }
+                    Ok(None)
                 })?
             }
-            Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner| {
+            Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner, _| {
                 runner.self_test().map(Some)
             })?,
             _ => self.together(benchmark, limit)?,
@@ -150,17 +155,18 @@ impl<'a, E: Engine> Runner<'a, E> {
         Ok(script.digest())
     }
 
-    /// Something that is one long call and concerns the whole database.
+    /// Something that concerns the whole database: one long call of so many operations, or calls that
+    /// the body counts itself.
     fn alone(
         &mut self,
         benchmark: Benchmark,
         operations: u64,
-        body: impl FnOnce(&mut Self) -> Result<Option<String>>,
+        body: impl FnOnce(&mut Self, &mut Meter<'static>) -> Result<Option<String>>,
     ) -> Result<Outcome<'a>> {
         let start = ProcessCounters::now();
         let mut meter = Meter::new(None, None);
         let started = meter.last;
-        let digest = body(self)?;
+        let digest = body(self, &mut meter)?;
         meter.end(operations, 0);
         let outcome = self.outcome(benchmark, meter, 1, started, &start);
         Ok(Outcome { digest, ..outcome })

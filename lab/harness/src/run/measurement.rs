@@ -37,6 +37,22 @@ pub struct Measurement {
     pub series: Vec<Interval>,
 }
 
+/// Why a cell was skipped for which a run's `--budget` left no time.
+pub const OUT_OF_TIME: &str = "the time given to the run was used up";
+
+impl Measurement {
+    /// Whether something went wrong: the engine ended with an error, gave wrong results, or there
+    /// was no room for it. What is too slow has not failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        match self.status {
+            Status::Failed => true,
+            Status::Skipped => self.reason.as_deref() != Some(OUT_OF_TIME),
+            _ => false,
+        }
+    }
+}
+
 /// How a measurement ended.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]

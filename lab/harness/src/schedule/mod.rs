@@ -25,7 +25,7 @@ use crate::engine::Ready;
 use crate::interrupt;
 use crate::overview::SUBJECT;
 use crate::process::{self, End};
-use crate::run::{Appender, Directory, Measurement, Measurements, Run, Status};
+use crate::run::{Appender, Directory, Measurement, Measurements, OUT_OF_TIME, Run, Status};
 use crate::selftest::Digests;
 use crate::suite::{Group, Plan, Role, Settings};
 use answers::Answer;
@@ -268,7 +268,7 @@ impl<'a> Session<'a> {
             &self.databases,
         ) {
             self.record_all(group, engine, round, Status::Skipped, &reason)?;
-            progress.end("skipped");
+            progress.end(&format!("skipped: {reason}"));
             return Ok(Ended::Complete);
         }
         let attempt = Attempt {
@@ -291,6 +291,10 @@ impl<'a> Session<'a> {
         self.pace.took_beside(began.elapsed().as_secs_f64() - measured - anew);
         refills.iter().for_each(|refilled| self.pace.refilled(&id, &group.name, refilled, longest));
         let troubles = cells.iter().filter(|cell| cell.status > Status::Truncated).count();
+        let has_trouble = |cell: &&attempt::Attempted| {
+            cell.status > Status::Truncated && cell.status != Status::Unsupported
+        };
+        let why = cells.iter().find(has_trouble).and_then(|cell| cell.reason.clone());
         for cell in cells {
             if let Some((question, found)) = cell.answer {
                 let (engine, section, cell) = (id.clone(), cell.section, cell.cell);
@@ -313,7 +317,10 @@ impl<'a> Session<'a> {
         progress.end(&match (interrupted, troubles) {
             (true, _) => "interrupted".to_owned(),
             (false, 0) => String::new(),
-            (false, troubles) => format!("{troubles} of its cells without a figure"),
+            (false, troubles) => {
+                let why = why.map_or_else(String::new, |why| format!(": {why}"));
+                format!("{troubles} of its cells without a figure{why}")
+            }
         });
         Ok(if interrupted { Ended::Interrupted } else { Ended::Complete })
     }
@@ -415,13 +422,7 @@ impl<'a> Session<'a> {
             {
                 for engine in 0..self.engines.len() {
                     if !self.is_done(group, engine, round) {
-                        self.record_all(
-                            group,
-                            engine,
-                            round,
-                            Status::Skipped,
-                            "the time given to the run was used up",
-                        )?;
+                        self.record_all(group, engine, round, Status::Skipped, OUT_OF_TIME)?;
                     }
                 }
             }

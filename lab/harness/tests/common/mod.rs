@@ -230,6 +230,14 @@ pub(crate) fn succeeded(output: &Output) {
     assert!(output.status.success(), "{}\n{}", stdout(output), stderr(output));
 }
 
+/// Asserts that a run came to its end, and that something in it failed.
+#[track_caller]
+pub(crate) fn failed_in_part(output: &Output) {
+    let (text, problem) = (stdout(output), stderr(output));
+    assert_eq!(output.status.code(), Some(1), "{text}\n{problem}");
+    assert!(text.contains("\nreport: "), "{text}");
+}
+
 /// Asserts that a command failed and says all of `words`.
 #[track_caller]
 pub(crate) fn refused(output: &Output, words: &[&str]) {
