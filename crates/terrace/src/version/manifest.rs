@@ -142,7 +142,7 @@ pub(crate) fn read_manifest(
                         // replayed all logs. The log is new if the MANIFEST is older; with
                         // `reuse_logs` it is one that was found.
                         let opens = log_number.is_none() && last_sequence.is_none();
-                        let begins = named.filter(|&log| opens && (log > number || log == 0));
+                        let begins = named.filter(|&log| opens && log > number);
                         state.logs_begin =
                             match begins.filter(|_| !mutated("logs-begin-of-leveldb")) {
                                 Some(_) => last.map(|last: u64| last.saturating_add(1)),

@@ -356,6 +356,17 @@ impl VersionSet {
         Ok(())
     }
 
+    /// What the edits so far say of the logs, and nothing else.
+    pub(crate) fn state_of_logs(&self) -> ManifestState {
+        ManifestState {
+            log_number: self.log_number,
+            last_sequence: self.last_sequence,
+            logs_begin: self.logs_begin,
+            is_terraces: self.is_terraces,
+            ..ManifestState::default()
+        }
+    }
+
     /// The present version. The log is named by the edit behind it, or here if it was found.
     fn snapshot(&self) -> VersionEdit {
         let is_found = !self.is_terraces;

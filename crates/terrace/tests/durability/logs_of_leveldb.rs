@@ -83,14 +83,21 @@ fn a_log_behind_an_empty_one_may_follow_a_write_that_no_table_has() {
     assert!(Db::open(dir.path(), options(RecoveryMode::Strict)).is_err());
 }
 
-/// A log that Terrace had prepared and left empty, which LevelDB names and appends to.
+/// What was in a log that ends within its first record, or is full of zeros, is lost, and the write
+/// behind it does not follow.
 #[test]
-fn the_first_write_may_stand_behind_zeros_that_terrace_prepared() {
-    let dir = directory();
-    last_write_in_no_table(dir.path());
-    let log = [&vec![0; 1 << 16][..], &record(&batch(4, "z", b"1"))].concat();
-    fs::write(dir.path().join("000050.log"), log).expect("writes");
-    opens(dir.path(), true, ["az"; 3]);
+fn a_log_behind_one_that_lost_all_does_not_follow() {
+    let torn = record(&batch(3, "k", b"1"))[..10].to_vec();
+    for lost in [torn, vec![0; 4096], vec![0; 1 << 16]] {
+        let dir = directory();
+        last_write_in_no_table(dir.path());
+        fs::write(dir.path().join("000050.log"), lost).expect("writes");
+        fs::write(dir.path().join("000051.log"), record(&batch(4, "z", b"1"))).expect("writes");
+        let cut = copy(dir.path());
+        let db = Db::open(cut.path(), options(RecoveryMode::Prefix)).expect("opens");
+        assert_eq!(keys(&db), "a");
+        assert!(Db::open(dir.path(), options(RecoveryMode::Strict)).is_err());
+    }
 }
 
 /// A MANIFEST as LevelDB begins it when it opens a database whose three writes are in no table: a
@@ -125,22 +132,6 @@ fn the_edit_that_opens_a_database_tells_where_its_logs_begin() {
         let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("opens");
         assert_eq!(keys(&db), expected, "log {log}");
     }
-}
-
-/// A killed Terrace leaves a new database whose MANIFEST names no log yet, and LevelDB with
-/// `reuse_logs` goes on in its log without an edit. The first append fails, and uses a number up.
-#[test]
-fn the_first_append_to_the_first_log_of_a_new_database_may_have_failed() {
-    let dir = directory();
-    let db = Db::open(dir.path(), options(RecoveryMode::Prefix).mapped_log(false)).expect("opens");
-    let killed = copy(dir.path());
-    drop(db);
-    let log = path(killed.path(), ".log");
-    append(&log, &[record(&batch(2, "b", b"1")), record(&batch(3, "c", b"1"))].concat());
-    opens(killed.path(), true, ["bc"; 3]);
-    // Not if it is another log: the first one is lost then.
-    fs::rename(&log, killed.path().join("000009.log")).expect("renames");
-    opens(killed.path(), false, ["", "", "bc"]);
 }
 
 /// LevelDB, which has not come to an edit of its own, has left a MANIFEST and no log. What Terrace
@@ -210,6 +201,30 @@ fn a_check_of_an_open_database_knows_of_failed_appends() {
     let options = options(RecoveryMode::Strict).env(disk.env());
     let db = Db::open("/db", options).expect("opens");
     assert_eq!(keys(&db), "ac");
+    let report = db.verify().expect("checks");
+    assert!(report.problems.is_empty(), "{report:#?}");
+}
+
+/// Nor does an edit that may be on the disk or not make it find something.
+#[test]
+fn a_check_while_an_edit_is_in_doubt_finds_nothing() {
+    let disk = SimFs::new();
+    let options = options(RecoveryMode::Prefix).env(disk.env());
+    let db = Db::open("/db", options).expect("creates");
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.put("k", "1").expect("puts");
+    db.delete("k").expect("deletes");
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    db.put("z", "1").expect("puts");
+    let manifest = disk.names(Path::new("/db")).into_iter().find(|name| name.contains("MANIFEST"));
+    let sync = FaultPlan::at(0, Fault::Io, false);
+    let full = FaultPlan::at(0, Fault::NoSpace, true);
+    disk.set_faults([
+        FaultPlan { kinds: vec![OpKind::Sync], suffix: manifest.expect("a MANIFEST"), ..sync },
+        FaultPlan { kinds: vec![OpKind::Create], suffix: ".dbtmp".into(), ..full },
+    ]);
+    assert!(db.flush().is_err());
     let report = db.verify().expect("checks");
     assert!(report.problems.is_empty(), "{report:#?}");
 }

@@ -35,19 +35,16 @@ pub(in crate::db) fn verify(
     // as a table.
     let _unchanged = core.logs.recycled.read();
     let logs = open_logs(core)?;
-    let (version, state) = {
+    let (version, last_sequence, state) = {
         let versions = core.background.versions.lock();
-        let state = check.manifest()?.map(|(_, state)| state);
-        (versions.current().clone(), state)
+        let last_sequence =
+            check.manifest()?.map_or(MAX_SEQUENCE, |(_, state)| state.last_sequence);
+        (versions.current().clone(), last_sequence, versions.state_of_logs())
     };
-    let last_sequence = state.as_ref().map_or(MAX_SEQUENCE, |state| state.last_sequence);
     check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
     check.version(&version, last_sequence)?;
     // Whether numbers that the logs skip are those of a lost load the open has decided.
-    let mut log_check = state.map_or_else(
-        || LogCheck::new(Some(last_sequence)),
-        |state| LogCheck::following(&state, check.newest_in_tables(), false),
-    );
+    let mut log_check = LogCheck::following(&state, check.newest_in_tables(), false);
     for (number, file) in logs {
         check.log(&mut log_check, number, file)?;
     }

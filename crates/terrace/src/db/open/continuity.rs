@@ -51,7 +51,7 @@ pub(in crate::db) enum Place {
 pub(in crate::db) struct Continuity {
     expected: Expected,
     /// The log that the MANIFEST names as the first one needed: its first batch is the first that
-    /// no table has. 0 if no MANIFEST is known.
+    /// no table has. 0 if there is none yet.
     first_log: u64,
     /// The number of the first write of all logs, if the MANIFEST tells it.
     logs_begin: Option<SequenceNumber>,
@@ -67,17 +67,19 @@ pub(in crate::db) struct Continuity {
     last_end: u64,
     /// The log before this one has records, and ends with the last of them.
     follows_whole_log: bool,
+    /// The logs before this one are files without a byte.
+    follows_empty_logs: bool,
+    /// This log is such a file, as far as it has been read.
+    is_empty: bool,
+    /// Bytes between the last batch and the next record are not what a log has there.
+    is_gap: bool,
 }
 
 impl Continuity {
     /// That of the logs that belong to what a MANIFEST says.
     pub(in crate::db) fn following(state: &ManifestState) -> Self {
         Continuity {
-            // A new database's MANIFEST names no log. The first has the number that is next.
-            first_log: match state.log_number {
-                0 => state.next_file_number,
-                log => log,
-            },
+            first_log: state.log_number,
             logs_begin: state.logs_begin.filter(|_| !mutated("logs-begin")),
             is_leveldbs: !state.is_terraces,
             ..Self::without_manifest(Some(state.last_sequence))
@@ -97,6 +99,9 @@ impl Continuity {
             last: flushed,
             last_end: 0,
             follows_whole_log: false,
+            follows_empty_logs: true,
+            is_empty: true,
+            is_gap: false,
         }
     }
 
@@ -110,6 +115,9 @@ impl Continuity {
             }
             Expected::Any => true,
         };
+        self.follows_empty_logs &= self.is_empty;
+        self.is_empty = false;
+        self.is_gap = false;
         self.next_offset = 0;
         self.last_end = 0;
         self.follows_whole_log = false;
@@ -120,11 +128,13 @@ impl Continuity {
     pub(in crate::db) fn end_log(&mut self, offset: u64, size: u64) {
         let is_whole = (offset..=next_record_offset(offset)).contains(&size);
         self.follows_whole_log = is_whole && self.next_offset > 0;
+        self.is_empty = size == 0;
     }
 
     /// Takes note of a record, whatever it holds. Its batch, if it has one, is placed next.
     pub(in crate::db) fn record(&mut self, offset: u64, end: u64) {
-        self.may_miss |= offset != self.next_offset;
+        self.is_gap |= offset != self.next_offset;
+        self.may_miss |= self.is_gap;
         self.next_offset = next_record_offset(end);
     }
 
@@ -141,12 +151,15 @@ impl Continuity {
                 Place::Follows
             }
             Expected::AtMost(_) if self.logs_begin == Some(sequence) => Place::Follows,
-            // Where LevelDB's MANIFEST does not tell where the logs begin, this is the very next
-            // number. The logs before may be empty: it begins one for each manual compaction.
+            // The very next number, at the beginning of a log behind empty ones: LevelDB begins a
+            // log for each manual compaction. What was in them would have been lost without a trace,
+            // and was not synced.
             Expected::AtMost(due)
                 if sequence == due
                     && self.is_leveldbs
                     && self.logs_begin.is_none()
+                    && self.follows_empty_logs
+                    && !self.is_gap
                     && !mutated("next-number-of-leveldb") =>
             {
                 Place::Follows
@@ -167,7 +180,7 @@ impl Continuity {
         if self.last.is_none_or(|known| known < last) {
             (self.last, self.last_end) = (Some(last), self.next_offset);
         }
-        self.may_miss = false;
+        (self.may_miss, self.is_gap) = (false, false);
         if mutated("sequence-holes") { Place::Follows } else { place }
     }
 
