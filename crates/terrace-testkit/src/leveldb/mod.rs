@@ -234,6 +234,29 @@ impl Peer {
         self.answer("put", db, &arguments).map(drop)
     }
 
+    /// Removes a key.
+    pub fn delete(&self, db: &Path, options: &PeerOptions, key: &[u8]) -> PeerResult<()> {
+        let mut arguments = options.arguments();
+        arguments.push(format!("--key={}", hex(key)));
+        self.answer("delete", db, &arguments).map(drop)
+    }
+
+    /// Begins a compaction of the whole range, and dies before that comes to its edit, with an entry
+    /// that was put synchronously meanwhile.
+    pub fn die_compacting(
+        &self,
+        db: &Path,
+        options: &PeerOptions,
+        key: &[u8],
+        value: &[u8],
+    ) -> PeerResult<()> {
+        let mut arguments = options.arguments();
+        arguments.push(format!("--key={}", hex(key)));
+        arguments.push(format!("--value={}", hex(value)));
+        let output = self.run("die-compacting", db, &arguments);
+        if text(&output) == "done" { Ok(()) } else { Err(refusal(&output)) }
+    }
+
     /// Does a command without arguments of its own: `compact`, `open`, `repair` or `destroy`.
     pub fn simple(&self, command: &str, db: &Path, options: &PeerOptions) -> PeerResult<()> {
         self.answer(command, db, &options.arguments()).map(drop)

@@ -22,6 +22,9 @@
 //             version of "b" is deleted again -> "done"
 //   property --property=NAME -> the property's text, or "missing" lock -> "locked"; holds the
 //   database open until standard input ends open, repair, destroy -> "done"
+//   die-compacting --key=HEX --value=HEX: a compaction of the whole range that does not come to its
+//             edit; a synchronous put beside it is acknowledged, and the process ends with SIGKILL
+//             -> "done"
 //
 // Settings: --create=0|1 --paranoid=0|1 --snappy=0|1 --bloom=BITS --block_size --restart_interval
 // --write_buffer --max_file_size --max_open_files --cache --reuse_logs=0|1
@@ -33,6 +36,7 @@
 // The workload is defined twice, here and in workload.rs, so that each side checks the other.
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -41,6 +45,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -48,6 +53,7 @@
 #include <leveldb/cache.h>
 #include <leveldb/comparator.h>
 #include <leveldb/db.h>
+#include <leveldb/env.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
@@ -507,6 +513,68 @@ void HoldOpen() {
   while (read(STDIN_FILENO, ignored, sizeof ignored) > 0) {}
 }
 
+// ---- A death in a manual compaction
+// ---------------------------------------------------------------------------------------------
+
+// A disk that takes no more of a MANIFEST once that is wanted.
+class StuckManifest : public leveldb::EnvWrapper {
+ public:
+  StuckManifest() : EnvWrapper(leveldb::Env::Default()) {}
+
+  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override {
+    const leveldb::Status status = target()->NewWritableFile(name, file);
+    if (status.ok() && name.find("MANIFEST") != std::string::npos) *file = new File(*file, this);
+    return status;
+  }
+
+  void Stick() { sticks_ = true; }
+
+  void AwaitEdit() const {
+    while (!is_stuck_) usleep(1000);
+  }
+
+ private:
+  class File : public leveldb::WritableFile {
+   public:
+    File(leveldb::WritableFile* file, StuckManifest* env) : file_(file), env_(env) {}
+
+    leveldb::Status Append(const leveldb::Slice& data) override {
+      if (env_->sticks_) {
+        env_->is_stuck_ = true;
+        for (;;) pause();
+      }
+      return file_->Append(data);
+    }
+
+    leveldb::Status Close() override { return file_->Close(); }
+    leveldb::Status Flush() override { return file_->Flush(); }
+    leveldb::Status Sync() override { return file_->Sync(); }
+
+   private:
+    std::unique_ptr<leveldb::WritableFile> file_;
+    StuckManifest* env_;
+  };
+
+  std::atomic<bool> sticks_{false};
+  std::atomic<bool> is_stuck_{false};
+};
+
+void DieCompacting(const Arguments& arguments, Settings* settings, const std::string& key,
+                   const std::string& value) {
+  static StuckManifest env;
+  settings->options.env = &env;
+  leveldb::DB* db = Open(arguments, *settings).release();
+  env.Stick();
+  std::thread([db] { db->CompactRange(nullptr, nullptr); }).detach();
+  env.AwaitEdit();
+  leveldb::WriteOptions write;
+  write.sync = true;
+  Check(db->Put(write, key, value));
+  std::puts("done");
+  std::fflush(stdout);
+  raise(SIGKILL);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -536,6 +604,10 @@ int main(int argc, char** argv) {
   if (command == "destroy") {
     Check(leveldb::DestroyDB(arguments.path, settings.options));
     std::puts("done");
+    return 0;
+  }
+  if (command == "die-compacting") {
+    DieCompacting(arguments, &settings, key, value);
     return 0;
   }
   auto db = Open(arguments, settings);

@@ -42,11 +42,14 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
-    /// The number of the first write that belongs to the logs from `log_number` on, if an edit has
-    /// told it: no table and no other log has had it. An edit of Terrace's names that log and the
-    /// number before. LevelDB records the last number that it has handed out instead, wherever the
-    /// logs begin; only the edit with which it opens a database, and begins a log, tells it as well.
+    /// The number of the first write that belongs to the logs from `log_number` on, if an edit of
+    /// Terrace's has told it, which names that log and the number before: no table and no other log
+    /// has had it. LevelDB records the last number that it has handed out instead, wherever the logs
+    /// begin.
     pub(crate) logs_begin: Option<SequenceNumber>,
+    /// The same, if the edit tells it with which LevelDB opens a database and begins a log. That log
+    /// may still be one that was found, with `reuse_logs`.
+    pub(crate) new_log_begins: Option<SequenceNumber>,
     /// The last record is torn, and where: it was never durable, and is not part of the state.
     pub(crate) torn: Option<String>,
     /// The logs are Terrace's: it named the first one, and no edit since is LevelDB's, which starts
@@ -134,22 +137,22 @@ pub(crate) fn read_manifest(
                     (true, None, None) => {}
                     (true, Some(_), Some(last)) => {
                         state.is_terraces = true;
+                        state.new_log_begins = None;
                         state.logs_begin = Some(last.saturating_add(1));
                     }
                     (_, named, last) => {
                         state.is_terraces = false;
+                        let is_same = named.is_none_or(|log| log_number == Some(log));
+                        state.logs_begin = state.logs_begin.filter(|_| is_same);
                         // LevelDB's first edit stands behind a snapshot that names no log, and has
-                        // replayed all logs. The log is new if the MANIFEST is older; with
-                        // `reuse_logs` it is one that was found.
+                        // replayed all logs. A new log is younger than the MANIFEST.
                         let opens = log_number.is_none() && last_sequence.is_none();
-                        let begins = named.filter(|&log| opens && log > number);
-                        state.logs_begin =
-                            match begins.filter(|_| !mutated("logs-begin-of-leveldb")) {
-                                Some(_) => last.map(|last: u64| last.saturating_add(1)),
-                                None => state.logs_begin.filter(|_| {
-                                    named.is_none_or(|number| log_number == Some(number))
-                                }),
-                            };
+                        let is_new = opens && named.is_some_and(|log| log > number);
+                        let begins = last.map(|last: u64| last.saturating_add(1));
+                        state.new_log_begins = match is_new && !mutated("new-log-of-leveldb") {
+                            true => begins,
+                            false => state.new_log_begins.filter(|_| is_same),
+                        };
                     }
                 }
                 log_number = edit.log_number.or(log_number);

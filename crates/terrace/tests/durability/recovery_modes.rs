@@ -497,6 +497,36 @@ fn a_listener_is_told_of_damage_and_of_work() {
     );
 }
 
+/// A MANIFEST has lost the edit of a load, and the record behind the load is damaged: a repair takes
+/// the load's table, whatever the first batch is that can be read.
+#[test]
+fn a_load_before_a_damaged_record_is_repaired() {
+    for is_damaged in [false, true] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("creates");
+        db.put("a", "1").expect("puts");
+        db.flush().expect("flushes");
+        db.wait_idle().expect("rests");
+        let manifest = path(dir.path(), "MANIFEST");
+        let before = fs::read(&manifest).expect("reads");
+        let mut load = db.bulk_load().expect("a load");
+        load.put("b", "1").expect("puts");
+        load.put("c", "1").expect("puts");
+        load.finish().expect("loads");
+        db.put("x", "1").expect("puts");
+        db.put("y", "1").expect("puts");
+        db.close().expect("closes");
+        fs::write(&manifest, before).expect("writes");
+        let log = path(dir.path(), ".log");
+        let mut bytes = fs::read(&log).expect("reads");
+        bytes[20] ^= u8::from(is_damaged);
+        fs::write(&log, bytes).expect("writes");
+        repair(dir.path(), &Options::new()).expect("repairs");
+        let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
+        assert_eq!(keys(&db), if is_damaged { "abcy" } else { "abcxy" });
+    }
+}
+
 /// A load stands in no log: where the MANIFEST's record of it rots, the load must not be gone in
 /// silence.
 #[test]

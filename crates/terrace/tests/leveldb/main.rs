@@ -2,6 +2,7 @@
 
 mod faults;
 mod hand_over;
+mod killed_compacting;
 mod prepared;
 mod repair;
 mod value_log;

@@ -37,9 +37,14 @@ pub(in crate::db) fn verify(
     let logs = open_logs(core)?;
     let (version, last_sequence, state) = {
         let versions = core.background.versions.lock();
-        let last_sequence =
-            check.manifest()?.map_or(MAX_SEQUENCE, |(_, state)| state.last_sequence);
-        (versions.current().clone(), last_sequence, versions.state_of_logs())
+        let found = check.manifest()?.map(|(_, state)| state);
+        let last_sequence = found.as_ref().map_or(MAX_SEQUENCE, |state| state.last_sequence);
+        // An edit may be in doubt; in a forked child what is here is old.
+        let state = match core.files.is_inherited() {
+            true => found.unwrap_or_default(),
+            false => versions.state_of_logs(),
+        };
+        (versions.current().clone(), last_sequence, state)
     };
     check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
     check.version(&version, last_sequence)?;

@@ -160,13 +160,16 @@ impl LogCheck {
         visit: &mut dyn FnMut(Finding<'_>) -> Result<()>,
     ) -> Result<()> {
         let found = batch.sequence;
+        // Behind damage nothing is due, but the tables end where they end.
+        let is_late = self.continuity.is_interrupted() && found > self.last_sequence + 1;
+        let is_first = self.smallest_sequence == MAX_SEQUENCE;
         let due = match self.continuity.place(found, batch.last_sequence()) {
             Place::Misplaced { due } => Some(due),
             Place::FollowsTables if found > self.in_tables + 1 => Some(self.in_tables + 1),
             Place::SkipsNumbers { due } if self.beside_others => Some(due),
             Place::Follows | Place::FollowsTables | Place::SkipsNumbers { .. } => None,
         };
-        self.begins_late |= due.is_some() && self.smallest_sequence == MAX_SEQUENCE;
+        self.begins_late |= is_first && (due.is_some() || is_late);
         if let Some(due) = due {
             let message = format!(
                 "at offset {offset}: a batch at sequence number {found}, where {due} is due"

@@ -55,6 +55,8 @@ pub(in crate::db) struct Continuity {
     first_log: u64,
     /// The number of the first write of all logs, if the MANIFEST tells it.
     logs_begin: Option<SequenceNumber>,
+    /// The same, if LevelDB's MANIFEST tells it.
+    new_log_begins: Option<SequenceNumber>,
     /// LevelDB wrote the logs, which has no loads.
     is_leveldbs: bool,
     /// Bytes may be missing between the last batch and the next record.
@@ -81,6 +83,7 @@ impl Continuity {
         Continuity {
             first_log: state.log_number,
             logs_begin: state.logs_begin.filter(|_| !mutated("logs-begin")),
+            new_log_begins: state.new_log_begins,
             is_leveldbs: !state.is_terraces,
             ..Self::without_manifest(Some(state.last_sequence))
         }
@@ -93,6 +96,7 @@ impl Continuity {
             expected: flushed.map_or(Expected::Any, |flushed| Expected::AtMost(flushed + 1)),
             first_log: 0,
             logs_begin: None,
+            new_log_begins: None,
             is_leveldbs: true,
             may_miss: false,
             next_offset: 0,
@@ -151,16 +155,11 @@ impl Continuity {
                 Place::Follows
             }
             Expected::AtMost(_) if self.logs_begin == Some(sequence) => Place::Follows,
-            // The very next number, at the beginning of a log behind empty ones: LevelDB begins a
-            // log for each manual compaction. What was in them would have been lost without a trace,
-            // and was not synced.
-            Expected::AtMost(due)
-                if sequence == due
-                    && self.is_leveldbs
-                    && self.logs_begin.is_none()
+            // Behind empty logs only: LevelDB begins one for each manual compaction.
+            Expected::AtMost(_)
+                if self.new_log_begins == Some(sequence)
                     && self.follows_empty_logs
-                    && !self.is_gap
-                    && !mutated("next-number-of-leveldb") =>
+                    && !self.is_gap =>
             {
                 Place::Follows
             }
@@ -198,6 +197,11 @@ impl Continuity {
         let counts =
             |durable: &SequenceNumber| !doubtful || *durable <= most || mutated("doubtful-marks");
         mark.filter(counts).unwrap_or(0)
+    }
+
+    /// Whether it is known what number the next batch may have.
+    pub(in crate::db) fn is_interrupted(&self) -> bool {
+        self.expected == Expected::Any
     }
 
     /// The number of the next batch, once one has been placed.

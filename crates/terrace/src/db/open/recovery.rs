@@ -109,7 +109,8 @@ impl Recovered {
     pub(in crate::db) fn reusable(&self) -> Option<(u64, u64)> {
         let (log, end) = self.reusable?;
         let single = self.memtables.len() == 1 && self.memtables[0].logs == [log];
-        (single && self.tables.is_empty() && !self.is_cut()).then_some((log, end))
+        let whole = self.tables.is_empty() && !self.is_cut() && !self.misses_first_log;
+        (single && whole).then_some((log, end))
     }
 }
 
