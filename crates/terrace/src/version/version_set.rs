@@ -131,7 +131,6 @@ impl VersionSet {
             current: Arc::new(state.version),
             log_number: state.log_number,
             last_sequence: state.last_sequence,
-            // A snapshot repeats it, so that another open finds what this one has.
             logs_begin: state.logs_begin.or(state.new_log_begins),
             is_terraces: state.is_terraces,
             is_extended: state.is_extended,

@@ -57,6 +57,8 @@ pub(in crate::db) struct Continuity {
     logs_begin: Option<SequenceNumber>,
     /// The same, if LevelDB's MANIFEST tells it.
     new_log_begins: Option<SequenceNumber>,
+    /// The logs begin with that number, and with nothing before it.
+    begins_new_log: bool,
     /// LevelDB wrote the logs, which has no loads.
     is_leveldbs: bool,
     /// Bytes may be missing between the last batch and the next record.
@@ -97,6 +99,7 @@ impl Continuity {
             first_log: 0,
             logs_begin: None,
             new_log_begins: None,
+            begins_new_log: false,
             is_leveldbs: true,
             may_miss: false,
             next_offset: 0,
@@ -161,6 +164,7 @@ impl Continuity {
                     && self.follows_empty_logs
                     && !self.is_gap =>
             {
+                self.begins_new_log = true;
                 Place::Follows
             }
             Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
@@ -197,6 +201,11 @@ impl Continuity {
         let counts =
             |durable: &SequenceNumber| !doubtful || *durable <= most || mutated("doubtful-marks");
         mark.filter(counts).unwrap_or(0)
+    }
+
+    /// Whether LevelDB's MANIFEST has told rightly where the logs begin.
+    pub(in crate::db) fn begins_new_log(&self) -> bool {
+        self.begins_new_log
     }
 
     /// Whether it is known what number the next batch may have.

@@ -94,6 +94,8 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         unnamed_tables: files.unnamed_tables(&state),
     };
     let mut recovered = replay.run(&logs, &state)?;
+    // Before a MANIFEST of Terrace's repeats it: an open after this one is to find the same.
+    state.new_log_begins = state.new_log_begins.filter(|_| recovered.begins_new_log);
 
     let mut leftovers = files.leftovers(&state, manifest_number);
     let torn = state.torn.take();

@@ -84,6 +84,8 @@ pub(in crate::db) struct Recovered {
     /// Whether the log is missing that the MANIFEST names as the first one, which only
     /// [`RecoveryMode::Salvage`] passes over.
     misses_first_log: bool,
+    /// Whether LevelDB's MANIFEST has told rightly where the logs begin.
+    pub(in crate::db) begins_new_log: bool,
     /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
 }
@@ -235,6 +237,7 @@ impl Replay<'_> {
             leaves_gap,
             holds_bytes,
             manifest_is_foreign: !is_terraces,
+            begins_new_log: progress.continuity.begins_new_log(),
             misses_first_log: state.log_number != 0 && !logs.contains(&state.log_number),
             reusable,
         })
