@@ -145,9 +145,11 @@ pub(crate) fn read_manifest(
                         let is_same = named.is_none_or(|log| log_number == Some(log));
                         state.logs_begin = state.logs_begin.filter(|_| is_same);
                         // LevelDB's first edit stands behind a snapshot that names no log, and has
-                        // replayed all logs. A new log is younger than the MANIFEST.
+                        // replayed all logs. A new log has the number behind the MANIFEST's and
+                        // those of the tables that it made of them.
                         let opens = log_number.is_none() && last_sequence.is_none();
-                        let is_new = opens && named.is_some_and(|log| log > number);
+                        let next = number.saturating_add(1 + edit.new_files.len() as u64);
+                        let is_new = opens && named == Some(next);
                         let begins = last.map(|last: u64| last.saturating_add(1));
                         state.new_log_begins = match is_new && !mutated("new-log-of-leveldb") {
                             true => begins,

@@ -116,11 +116,13 @@ fn a_log_behind_one_that_lost_all_does_not_follow() {
     is_cut(dir.path());
 }
 
-/// However many numbers a later edit says have been handed out. A log that is older than the MANIFEST
-/// was found, with writes in it perhaps.
+/// However many numbers a later edit says have been handed out. A log whose number is not the one
+/// behind the MANIFEST's was found, with writes in it perhaps.
 #[test]
 fn the_edit_that_opens_a_database_tells_where_its_new_log_begins() {
-    for (log, sequence, expected) in [(50, 4, "z"), (50, 10, ""), (48, 10, ""), (48, 4, "")] {
+    for (log, sequence, expected) in
+        [(50, 4, "z"), (50, 10, ""), (48, 10, ""), (48, 4, ""), (51, 4, "")]
+    {
         let dir = directory();
         opened_by_leveldb(dir.path(), log);
         append(&path(dir.path(), "MANIFEST"), &record(&[9, 0, 3, 60, 4, 9]));

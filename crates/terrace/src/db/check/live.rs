@@ -34,22 +34,35 @@ pub(in crate::db) fn verify(
     // The logs first, by handles that outlive their names: what is flushed meanwhile is checked
     // as a table.
     let _unchanged = core.logs.recycled.read();
-    let logs = open_logs(core)?;
-    let (version, last_sequence, state) = {
+    let mut logs = open_logs(core)?;
+    let (version, last_sequence, state, beside_others) = {
         let versions = core.background.versions.lock();
         let found = check.manifest()?.map(|(_, state)| state);
         let last_sequence = found.as_ref().map_or(MAX_SEQUENCE, |state| state.last_sequence);
+        // Only who writes nothing finds at each open what the MANIFEST does not name.
+        let beside_others = match &found {
+            Some(found) if core.files.options.read_only => {
+                let own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
+                !own.unnamed_tables(found).is_empty()
+            }
+            _ => false,
+        };
         // An edit may be in doubt; in a forked child what is here is old.
         let state = match core.files.is_inherited() {
-            true => found.unwrap_or_default(),
-            false => versions.state_of_logs(),
+            true => found,
+            false => Some(versions.state_of_logs()),
         };
-        (versions.current().clone(), last_sequence, state)
+        (versions.current().clone(), last_sequence, state, beside_others)
     };
+    if let Some(state) = &state {
+        logs.retain(|(number, _)| *number >= state.log_number);
+    }
     check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
     check.version(&version, last_sequence)?;
-    // Whether numbers that the logs skip are those of a lost load the open has decided.
-    let mut log_check = LogCheck::following(&state, check.newest_in_tables(), false);
+    let mut log_check = match &state {
+        Some(state) => LogCheck::following(state, check.newest_in_tables(), beside_others),
+        None => LogCheck::new(Some(last_sequence)),
+    };
     for (number, file) in logs {
         check.log(&mut log_check, number, file)?;
     }

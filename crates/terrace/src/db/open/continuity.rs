@@ -208,7 +208,7 @@ impl Continuity {
         self.begins_new_log
     }
 
-    /// Whether it is known what number the next batch may have.
+    /// Whether nothing is known of the number that the next batch may have.
     pub(in crate::db) fn is_interrupted(&self) -> bool {
         self.expected == Expected::Any
     }
