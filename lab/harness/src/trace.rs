@@ -52,16 +52,20 @@ fn record(out: &Path, library: &Path, command: &[OsString]) -> Result<ExitCode, 
         .map_err(|error| format!("{}: {error}", Path::new(program).display()))?;
     let new: Vec<_> = traces_in(&out)?.into_iter().filter(|path| !before.contains(path)).collect();
     if new.is_empty() {
+        let why = if ended.success() { ": is LevelDB linked into it statically?" } else { "" };
+        let program = Path::new(program).display();
         return Err(format!(
-            "{} ({ended}) opened no database by the drop-in: is LevelDB linked into it statically?",
-            Path::new(program).display()
+            "{program} ended with {ended}, and opened no database by the drop-in{why}"
         ));
     }
     new.iter().try_for_each(|path| show(path))?;
-    if !ended.success() {
-        notice(&format!("lab: the program ended with {ended}"));
+    if ended.success() {
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    notice(&format!("lab: the program ended with {ended}"));
+    // As a shell would: the program's own status, or a failure.
+    let status = ended.code().and_then(|code| u8::try_from(code).ok());
+    Ok(status.filter(|&status| status != 0).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn traces_in(dir: &Path) -> Result<Vec<PathBuf>, String> {
