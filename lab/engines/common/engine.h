@@ -62,7 +62,7 @@ struct Use {
   uint64_t sessions = 1;
   // Writes are on the disk when they return.
   bool synchronous = false;
-  // Seconds until an entry that is put expires; 0 for never. Set only for engines that have Expires.
+  // Seconds until an entry that is put expires; 0 for never. Set only for engines that have kExpires.
   uint64_t time_to_live = 0;
 };
 

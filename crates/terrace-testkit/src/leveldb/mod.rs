@@ -228,10 +228,7 @@ impl Peer {
         key: &[u8],
         value: &[u8],
     ) -> PeerResult<()> {
-        let mut arguments = options.arguments();
-        arguments.push(format!("--key={}", hex(key)));
-        arguments.push(format!("--value={}", hex(value)));
-        self.answer("put", db, &arguments).map(drop)
+        self.answer("put", db, &entry(options, key, value)).map(drop)
     }
 
     /// Removes a key.
@@ -250,10 +247,7 @@ impl Peer {
         key: &[u8],
         value: &[u8],
     ) -> PeerResult<()> {
-        let mut arguments = options.arguments();
-        arguments.push(format!("--key={}", hex(key)));
-        arguments.push(format!("--value={}", hex(value)));
-        let output = self.run("die-compacting", db, &arguments);
+        let output = self.run("die-compacting", db, &entry(options, key, value));
         if text(&output) == "done" { Ok(()) } else { Err(refusal(&output)) }
     }
 
@@ -321,6 +315,14 @@ impl Peer {
         let output = self.run(command, db, arguments);
         if output.status.success() { Ok(text(&output)) } else { Err(refusal(&output)) }
     }
+}
+
+/// The arguments of a command that takes an entry.
+fn entry(options: &PeerOptions, key: &[u8], value: &[u8]) -> Vec<String> {
+    let mut arguments = options.arguments();
+    arguments.push(format!("--key={}", hex(key)));
+    arguments.push(format!("--value={}", hex(value)));
+    arguments
 }
 
 /// The digest that LevelDB's side computed.

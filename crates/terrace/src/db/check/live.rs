@@ -39,7 +39,7 @@ pub(in crate::db) fn verify(
         let versions = core.background.versions.lock();
         let found = check.manifest()?.map(|(_, state)| state);
         let last_sequence = found.as_ref().map_or(MAX_SEQUENCE, |state| state.last_sequence);
-        // Only who writes nothing finds at each open what the MANIFEST does not name.
+        // An open for writing has set such tables aside; later ones are those of running jobs.
         let beside_others = match &found {
             Some(found) if core.files.options.read_only => {
                 let own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
