@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 use crossbeam_epoch::{Collector, Guard, LocalHandle};
@@ -81,9 +82,39 @@ fn pin_anew() -> Guard {
     guard
 }
 
+/// Has what this thread let slots give up dropped soon. Otherwise that waits until the thread has
+/// given up a few dozen values more: for ever, if it gives up no more.
+pub(crate) fn hand_on() {
+    // Once to hand it on, and until no reader can have it any more: the epoch moves on twice, if no
+    // pin keeps it.
+    for _ in 0..3 {
+        pin().flush();
+    }
+}
+
+/// The time until every pin that there was at its beginning is gone, and with it whatever only
+/// those kept.
+pub(crate) struct GracePeriod(Arc<AtomicBool>);
+
+impl GracePeriod {
+    /// Begins one. The caller holds no pin.
+    pub(crate) fn begin() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_over);
+        pin().defer(move || flag.store(true, Ordering::Release));
+        GracePeriod(is_over)
+    }
+
+    /// Whether it is over. It ends during a call, or one of [`hand_on`].
+    pub(crate) fn is_over(&self) -> bool {
+        hand_on();
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

@@ -32,8 +32,8 @@ use crate::base::fork::Origin;
 use crate::base::locks::Mutex;
 use crate::base::memory_account::MemoryAccount;
 
-pub(crate) use epoch::pin;
-pub(crate) use slot::{Cached, hand_on};
+pub(crate) use epoch::{GracePeriod, hand_on, pin};
+pub(crate) use slot::Cached;
 pub(crate) use weighted::Weighted;
 
 use admission::Admission;

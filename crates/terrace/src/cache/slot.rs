@@ -27,16 +27,6 @@ pub(super) struct Slot<V: Send + Sync + 'static> {
     pointer: AtomicPtr<V>,
 }
 
-/// Has what this thread let slots give up dropped soon. Otherwise that waits until the thread has
-/// given up a few dozen values more: for ever, if it gives up no more.
-pub(crate) fn hand_on() {
-    // Once to hand it on, and until no reader can have it any more: the epoch moves on twice, if no
-    // pin keeps it.
-    for _ in 0..3 {
-        epoch::pin().flush();
-    }
-}
-
 /// A value found in a slot, pinned until this is dropped. To be held briefly: nothing that any
 /// cache evicts meanwhile is freed.
 pub(crate) struct Cached<V> {

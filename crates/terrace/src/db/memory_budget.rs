@@ -12,7 +12,8 @@
 //! 2. A writer waits for flushes of its own database only, and for those of what was written when
 //!    it began to wait. It goes on if there is nothing to flush, and fails if a flush does, or the
 //!    switch before it. A database within its floor, or with a suspect log, which the write itself
-//!    leaves, does not wait.
+//!    leaves, does not wait for a flush. One that goes beyond the bound waits a moment for evicted
+//!    blocks whose slots others are reading, [`LONGEST_GRACE`] looks at most.
 //! 3. A writer that finds no room counts nothing, and wakes nobody.
 //! 4. Members are visited under the lock of the list. A member leaves the list when it begins to
 //!    close, so no visitor has hold of a database that is closed.
@@ -27,6 +28,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::plain::Mutex;
 use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
+use crate::cache::GracePeriod;
 use crate::table::BlockCache;
 
 /// The least floor of a database.
@@ -40,6 +42,10 @@ const LONGEST_WAIT: Duration = Duration::from_millis(10);
 /// Shorter sleeps cost more than they delay; longer ones would be stalls.
 const SHORTEST_SLEEP_NANOS: u64 = 300_000;
 const LONGEST_SLEEP_NANOS: u64 = 20_000_000;
+/// So often a writer looks whether evicted blocks have been dropped, and so long it sleeps between:
+/// a reader needs their slots for a few instructions, unless the processor leaves its thread.
+const LONGEST_GRACE: usize = 100;
+const GRACE_LOOKS_EVERY: Duration = Duration::from_millis(1);
 /// How fast flushes are taken to be before one was measured: low for any disk in use.
 const FIRST_SPEED: u64 = 50_000_000;
 /// A flush of so many bytes weighs as much as all the earlier ones: small ones say little of speed.
@@ -95,7 +101,8 @@ pub(in crate::db) trait Writer: Member {
 /// loads, and buffers of flushes and compactions, for which an eighth is left free.
 ///
 /// A writer waits for flushes of its own database only, and never for those of others, but for the
-/// background threads that databases share. So these can exceed the bound:
+/// background threads that databases share. Before it goes beyond the bound it waits a tenth of a
+/// second at most for threads that are reading an evicted block. So these can exceed the bound:
 /// - the 64 KiB of memtable and the four open tables that each database has in any case;
 /// - a batch that does not fit when everything else that its database wrote is in tables;
 /// - what cannot be given back: memtables whose flush fails or hangs, memtables and blocks that
@@ -280,12 +287,31 @@ impl MemoryBudget {
     }
 
     /// Reserves `bytes` whether there is room or not.
-    fn reserve_at_once(&self, bytes: usize) -> Charge {
+    fn reserve_at_once(&self, writer: &impl Writer, bytes: usize) -> Charge {
         let charge = self.0.account.reserve(bytes);
         if self.excess(0) > 0 {
             self.shrink_caches();
         }
+        if self.is_exceeded() {
+            self.wait_for_readers(writer);
+        }
         charge
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.used() > self.limit()
+    }
+
+    /// Waits until evicted blocks are dropped that others were reading, and no longer than a moment.
+    #[cold]
+    fn wait_for_readers(&self, writer: &impl Writer) {
+        let grace = GracePeriod::begin();
+        for _ in 0..LONGEST_GRACE {
+            if grace.is_over() || !self.is_exceeded() {
+                return;
+            }
+            writer.stall(|| self.0.account.wait(GRACE_LOOKS_EVERY));
+        }
     }
 
     /// Bytes of memtables up to which writers are left alone.
@@ -369,13 +395,13 @@ impl MemoryBudget {
             }
             let own = writer.memtable_bytes();
             if own.reserved.saturating_add(most) <= self.floor() || writer.is_log_suspect() {
-                return Ok(self.reserve_at_once(most));
+                return Ok(self.reserve_at_once(writer, most));
             }
             writer.check_flushes(is_first)?;
             is_first = false;
             let has_flush = own.immutable > 0 || own.active >= LEAST_FLUSH;
             if !has_flush || writer.is_flushed(written) {
-                return Ok(self.reserve_at_once(most));
+                return Ok(self.reserve_at_once(writer, most));
             }
             self.request_flushes(Some(writer));
             writer.stall(|| self.0.account.wait(LONGEST_WAIT));
@@ -424,5 +450,120 @@ impl fmt::Debug for MemoryBudget {
             .field("tables", &self.table_bytes())
             .field("blocks", &self.block_bytes())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+    use crate::cache::{SlotCache, Weighted, pin};
+
+    const LIMIT: usize = 8 << 20;
+
+    /// A database with empty memtables.
+    struct Empty<F> {
+        cache: BlockCache,
+        stalls: AtomicUsize,
+        on_stall: F,
+    }
+
+    impl<F: Fn() + Send + Sync> Member for Empty<F> {
+        fn memtable_bytes(&self) -> MemtableBytes {
+            MemtableBytes::default()
+        }
+
+        fn can_flush(&self) -> bool {
+            true
+        }
+
+        fn request_flush(self: Arc<Self>) {}
+
+        fn cache(&self) -> &BlockCache {
+            &self.cache
+        }
+    }
+
+    impl<F: Fn() + Send + Sync> Writer for Empty<F> {
+        fn is_log_suspect(&self) -> bool {
+            false
+        }
+
+        fn written(&self) -> SequenceNumber {
+            0
+        }
+
+        fn is_flushed(&self, _: SequenceNumber) -> bool {
+            true
+        }
+
+        fn check_flushes(&self, _: bool) -> Result<()> {
+            Ok(())
+        }
+
+        fn stall(&self, wait: impl FnOnce()) {
+            self.stalls.fetch_add(1, Ordering::SeqCst);
+            (self.on_stall)();
+            wait();
+        }
+
+        fn sleep(&self, _: Duration) {}
+    }
+
+    struct Counted(#[expect(dead_code, reason = "dropped with this")] Charge);
+
+    impl Weighted for Counted {
+        fn weight(&self) -> usize {
+            LIMIT
+        }
+    }
+
+    /// Evicts a whole budget beside a thread that is pinned, writes, and returns what is used then
+    /// and how often the write waited. The thread lets go when the write waits, if it `lets_go`.
+    fn write_beside_a_reader(lets_go: bool) -> (usize, usize) {
+        let budget = MemoryBudget::new(LIMIT);
+        let slots = SlotCache::new(LIMIT).slots(1);
+        let block = budget.account().charge(MemoryUse::Blocks, LIMIT);
+        let (unpin, unpinned) = mpsc::channel();
+        let (pinned, is_pinned) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            let _pin = pin();
+            pinned.send(()).expect("is awaited");
+            unpinned.recv().expect("is told");
+        });
+        is_pinned.recv().expect("starts");
+        slots.insert(0, Arc::new(Counted(block)), None);
+        drop(slots);
+        assert_eq!(budget.used(), LIMIT);
+        let writer = Empty {
+            cache: BlockCache::new(0),
+            stalls: AtomicUsize::new(0),
+            on_stall: || {
+                if lets_go {
+                    // From the second time on nobody listens.
+                    let _ = unpin.send(());
+                }
+            },
+        };
+        let charge = budget.admit(&writer, 100, 100).expect("is admitted");
+        let seen = (budget.used(), writer.stalls.load(Ordering::SeqCst));
+        let _ = unpin.send(());
+        reader.join().expect("ends");
+        drop(charge);
+        seen
+    }
+
+    #[test]
+    fn a_writer_waits_for_evicted_blocks_that_a_reader_is_about_to_let_go_of() {
+        // Pins of other tests' threads can outlast the wait: one attempt has to do.
+        let seen = (0..100).map(|_| write_beside_a_reader(true)).find(|(used, _)| *used == 100);
+        assert!(seen.is_some_and(|(_, stalls)| stalls > 0), "{seen:?}");
+    }
+
+    #[test]
+    fn a_reader_that_never_lets_go_holds_up_no_writer_for_ever() {
+        assert_eq!(write_beside_a_reader(false), (LIMIT + 100, LONGEST_GRACE));
     }
 }
