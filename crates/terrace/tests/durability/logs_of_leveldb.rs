@@ -188,6 +188,15 @@ fn first_append_failed(dir: &Path) {
     append(&path(dir, "MANIFEST"), &record(&[2, number, 9, 0, 3, 99, 4, 1]));
 }
 
+/// The same, but LevelDB reuses log and MANIFEST, and adds no edit.
+fn first_append_failed_without_edit(dir: &Path) {
+    first_append_failed(dir);
+    let manifest = path(dir, "MANIFEST");
+    let bytes = fs::read(&manifest).expect("reads");
+    let edit = record(&[2, 0, 9, 0, 3, 99, 4, 1]).len();
+    fs::write(&manifest, &bytes[..bytes.len() - edit]).expect("writes");
+}
+
 /// A check of the open database judges its logs as the open has.
 #[test]
 fn a_check_of_an_open_database_knows_of_failed_appends() {
@@ -232,8 +241,15 @@ fn a_check_while_an_edit_is_in_doubt_finds_nothing() {
 /// replaced: it would bring a deleted entry back.
 #[test]
 fn a_repair_of_a_healthy_database_brings_nothing_back() {
+    for prepare in [first_append_failed, first_append_failed_without_edit] {
+        repair_brings_nothing_back(prepare);
+    }
+}
+
+#[track_caller]
+fn repair_brings_nothing_back(prepare: impl Fn(&Path)) {
     let dir = directory();
-    first_append_failed(dir.path());
+    prepare(dir.path());
     let other = directory();
     let db = Db::open(other.path(), options(RecoveryMode::Prefix)).expect("creates");
     db.put("k", "deleted").expect("puts");
@@ -243,6 +259,10 @@ fn a_repair_of_a_healthy_database_brings_nothing_back() {
     db.close().expect("closes");
     fs::copy(path(other.path(), ".ldb"), dir.path().join("000090.ldb")).expect("copies");
     opens(dir.path(), true, ["ac"; 3]);
+    let db = Db::open(dir.path(), Options::new().read_only(true)).expect("opens");
+    let report = db.verify().expect("checks");
+    assert!(report.problems.is_empty(), "{report:#?}");
+    drop(db);
     let report = repair(dir.path(), &Options::new()).expect("repairs");
     assert!(report.problems.is_empty(), "{report:#?}");
     opens(dir.path(), true, ["ac"; 3]);

@@ -14,6 +14,7 @@ use crate::db::check::log::LogCheck;
 use crate::db::check::{Progress, Verification, VerifyReport};
 use crate::db::db_impl::DbImpl;
 use crate::db::open::own_files::OwnFiles;
+use crate::db::open::unnamed_tables::last_sequences;
 
 /// Checks the database while it is in use: the tables of this moment, and the logs as far as
 /// they were written.
@@ -35,24 +36,25 @@ pub(in crate::db) fn verify(
     // as a table.
     let _unchanged = core.logs.recycled.read();
     let mut logs = open_logs(core)?;
-    let (version, last_sequence, state, beside_others) = {
+    let (version, last_sequence, state, unnamed) = {
         let versions = core.background.versions.lock();
         let found = check.manifest()?.map(|(_, state)| state);
         let last_sequence = found.as_ref().map_or(MAX_SEQUENCE, |state| state.last_sequence);
         // An open for writing has set such tables aside; later ones are those of running jobs.
-        let beside_others = match &found {
+        let unnamed = match &found {
             Some(found) if core.files.options.read_only => {
-                let own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
-                !own.unnamed_tables(found).is_empty()
+                let mut own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
+                own.leave_strangers(found.next_file_number);
+                last_sequences(&core.files.tables, own.unnamed_tables(found)).collect()
             }
-            _ => false,
+            _ => Vec::new(),
         };
         // An edit may be in doubt; in a forked child what is here is old.
         let state = match core.files.is_inherited() {
             true => found,
             false => Some(versions.state_of_logs()),
         };
-        (versions.current().clone(), last_sequence, state, beside_others)
+        (versions.current().clone(), last_sequence, state, unnamed)
     };
     if let Some(state) = &state {
         logs.retain(|(number, _)| *number >= state.log_number);
@@ -60,7 +62,7 @@ pub(in crate::db) fn verify(
     check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
     check.version(&version, last_sequence)?;
     let mut log_check = match &state {
-        Some(state) => LogCheck::following(state, check.newest_in_tables(), beside_others),
+        Some(state) => LogCheck::following(state, check.newest_in_tables(), unnamed),
         None => LogCheck::new(Some(last_sequence)),
     };
     for (number, file) in logs {

@@ -12,6 +12,7 @@ use crate::write::batch::BatchView;
 
 use crate::db::io_error::{ATTEMPTS, is_damage};
 use crate::db::open::continuity::{Continuity, Place};
+use crate::db::open::unnamed_tables::may_be_loaded;
 
 /// A finding in a log.
 pub(in crate::db) enum Finding<'a> {
@@ -29,8 +30,8 @@ pub(in crate::db) struct LogCheck {
     continuity: Continuity,
     /// The newest entry of all tables.
     in_tables: SequenceNumber,
-    /// There are tables that the MANIFEST does not name.
-    beside_others: bool,
+    /// The last sequence numbers of tables that the MANIFEST does not name, 0 where that is unknown.
+    unnamed: Vec<SequenceNumber>,
     /// The last write of tables and logs.
     last_sequence: SequenceNumber,
     /// Everything up to here was durable once.
@@ -48,7 +49,7 @@ impl LogCheck {
         LogCheck {
             continuity: Continuity::without_manifest(flushed),
             in_tables: 0,
-            beside_others: false,
+            unnamed: Vec::new(),
             last_sequence: flushed.unwrap_or(0),
             durable: 0,
             smallest_sequence: MAX_SEQUENCE,
@@ -58,14 +59,15 @@ impl LogCheck {
     }
 
     /// The logs that belong to what a MANIFEST says. The newest entry of all tables is `in_tables`;
-    /// `beside_others`: there are tables that the MANIFEST does not name.
+    /// the tables that the MANIFEST does not name end with the sequence numbers `unnamed`, 0 where
+    /// that is unknown.
     pub(in crate::db) fn following(
         state: &ManifestState,
         in_tables: SequenceNumber,
-        beside_others: bool,
+        unnamed: Vec<SequenceNumber>,
     ) -> Self {
         let continuity = Continuity::following(state);
-        LogCheck { continuity, in_tables, beside_others, ..Self::new(Some(state.last_sequence)) }
+        LogCheck { continuity, in_tables, unnamed, ..Self::new(Some(state.last_sequence)) }
     }
 
     /// Whether the first batch of all logs does not continue the tables.
@@ -166,7 +168,11 @@ impl LogCheck {
         let due = match self.continuity.place(found, batch.last_sequence()) {
             Place::Misplaced { due } => Some(due),
             Place::FollowsTables if found > self.in_tables + 1 => Some(self.in_tables + 1),
-            Place::SkipsNumbers { due } if self.beside_others => Some(due),
+            Place::SkipsNumbers { due }
+                if self.unnamed.iter().any(|&last| may_be_loaded(last, due, found)) =>
+            {
+                Some(due)
+            }
             Place::Follows | Place::FollowsTables | Place::SkipsNumbers { .. } => None,
         };
         self.begins_late |= is_first && (due.is_some() || is_late);

@@ -17,6 +17,7 @@ pub(super) mod recovered_tables;
 pub(super) mod recovery;
 mod set_aside;
 mod start;
+pub(super) mod unnamed_tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -27,7 +27,6 @@ use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::MemTableWriter;
 use crate::version::edit::NewFile;
-use crate::version::file_meta::FileMeta;
 use crate::version::filename;
 use crate::version::manifest::ManifestState;
 use crate::version::table_set::TableSet;
@@ -37,6 +36,7 @@ use crate::write::batch::{BatchView, Operation};
 
 use crate::db::open::continuity::{Continuity, Place};
 use crate::db::open::recovered_tables::RecoveredTables;
+use crate::db::open::unnamed_tables::{last_sequences, may_be_loaded};
 use crate::db::options::{Options, RecoveryMode};
 
 /// A memtable with what some logs held.
@@ -371,20 +371,10 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether a table that the MANIFEST does not name may be one of a bulk load with a number from
-    /// `due` on and before `first`. A flush that was interrupted leaves later ones, and one of
-    /// LevelDB's has no properties.
+    /// Whether the numbers from `due` on and before `first` may be those of a bulk load.
     fn may_be_loaded(&self, due: SequenceNumber, first: SequenceNumber) -> bool {
-        self.unnamed_tables.iter().any(|&number| {
-            let (smallest, largest, values) = Default::default();
-            let Ok((file, _)) = self.tables.open_file(number) else { return false };
-            let file = NewFile { level: 0, number, size: file.size(), smallest, largest, values };
-            let table = self.tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))).ok();
-            table.and_then(|table| table.properties()).is_some_and(|properties| {
-                let largest = properties.largest_sequence;
-                largest == 0 || (due..first).contains(&largest)
-            })
-        })
+        last_sequences(self.tables, self.unnamed_tables.clone())
+            .any(|last| may_be_loaded(last, due, first))
     }
 
     /// Flushes all memtables if they take too much memory, and begins a new one for their

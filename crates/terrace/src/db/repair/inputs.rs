@@ -25,6 +25,7 @@ use crate::db::check::table::{Expected, TableSummary, Values, check_table, check
 use crate::db::check::{strip, wrong_size};
 use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::own_files::OwnFiles;
+use crate::db::open::unnamed_tables::last_sequences;
 use crate::db::options::Options;
 use crate::db::repair::manifest_survey::{Description, ManifestSurvey};
 
@@ -102,8 +103,8 @@ impl Gathering<'_> {
             tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
         let mut check = match described {
             Some(Description { state, .. }) => {
-                let beside_others = !self.own.unnamed_tables(state).is_empty();
-                LogCheck::following(state, in_tables, beside_others)
+                let unnamed = last_sequences(self.tables, self.own.unnamed_tables(state));
+                LogCheck::following(state, in_tables, unnamed.collect())
             }
             None => LogCheck::new(None),
         };
@@ -164,7 +165,15 @@ impl Gathering<'_> {
     fn is_behind(&mut self, description: &Description, unheard: &[u64]) -> Result<bool> {
         let state = &description.state;
         let name = filename::manifest(description.number);
-        let mut logs = LogCheck::following(state, state.last_sequence, true);
+        let mut unnamed = Vec::new();
+        for &number in unheard {
+            let Seen { summary, .. } = self.look_at(number, None)?;
+            if summary.entries > 0 {
+                unnamed.push((number, summary.largest_sequence));
+            }
+        }
+        let ends = unnamed.iter().map(|&(_, last)| last).collect();
+        let mut logs = LogCheck::following(state, state.last_sequence, ends);
         for number in self
             .own
             .of_kind(FileKind::Log)
@@ -182,17 +191,14 @@ impl Gathering<'_> {
             self.problems.push(Problem::new(name, message));
             return Ok(true);
         }
-        for &number in unheard {
-            let found = self.look_at(number, None)?.summary.largest_sequence;
-            if found > logs.last_sequence() {
-                let table = filename::table(number);
-                let message =
-                    format!("has never heard of {table}, which holds newer writes, up to {found}");
-                self.problems.push(Problem::new(name, message));
-                return Ok(true);
-            }
+        let newer = unnamed.into_iter().find(|&(_, last)| last > logs.last_sequence());
+        if let Some((number, last)) = newer {
+            let table = filename::table(number);
+            let message =
+                format!("has never heard of {table}, which holds newer writes, up to {last}");
+            self.problems.push(Problem::new(name, message));
         }
-        Ok(false)
+        Ok(newer.is_some())
     }
 
     /// Notes the value files that are not as long as the MANIFEST says. Their values are looked at
