@@ -228,7 +228,7 @@ peers:
 .PHONY: lab-peers lab-peers-all
 lab-peers:
 	@tools/install-peers lab
-	@tools/build-peers leveldb
+	@tools/build-peers leveldb sqlite lmdb
 
 # What takes half an hour of a processor, once for a machine and version.
 lab-peers-all: lab-peers
