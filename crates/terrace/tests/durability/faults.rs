@@ -385,7 +385,6 @@ fn what_a_failed_sync_left_is_not_built_upon() {
     }
 }
 
-/// A recycled log has to be renamed. Where that fails a new one is begun.
 /// A flush that ran out of descriptors is tried again with the tables that the replay has made: those
 /// of the first attempt, which a fresh MANIFEST then names.
 #[test]
@@ -431,6 +430,37 @@ fn an_open_that_runs_out_of_descriptors_keeps_what_it_has_recovered() {
     assert!(after > 50, "{after} operations");
 }
 
+/// An edit that was written and not synced may be found again: its tables stay, whatever fails
+/// behind it.
+#[test]
+fn the_tables_of_an_edit_in_doubt_stay() {
+    let settings = OptionSet { mapped_log: false, ..OptionSet::default() };
+    for write_options in [WriteOptions::new(), WriteOptions::sync()] {
+        let fs = file_system(&settings);
+        let db = Db::open(PATH, settings.options(fs.env())).expect("creates");
+        // With it there is a MANIFEST that the next edit is added to.
+        db.put("a", "1").expect("puts");
+        db.flush().expect("flushes");
+        db.put_with("b", "1", write_options).expect("puts");
+        let manifest = fs.names(Path::new(PATH)).into_iter().find(|name| name.contains("MANIFEST"));
+        let sync = FaultPlan::at(0, Fault::Io, true);
+        let full = FaultPlan::at(0, Fault::NoSpace, true);
+        fs.set_faults([
+            FaultPlan { kinds: vec![OpKind::Sync], suffix: manifest.expect("a MANIFEST"), ..sync },
+            FaultPlan { kinds: vec![OpKind::Create], suffix: ".dbtmp".into(), ..full },
+        ]);
+        for _ in 0..3 {
+            assert!(db.flush().is_err());
+        }
+        assert!(db.close().is_err());
+        let left = fs.power_loss(PowerLoss::PROCESS_ONLY);
+        let db = Db::open(PATH, settings.options(left.env())).expect("opens");
+        assert_eq!(db.get("b").expect("reads").as_deref(), Some(&b"1"[..]));
+        assert!(db.verify().expect("checks").problems.is_empty());
+    }
+}
+
+/// A recycled log has to be renamed. Where that fails a new one is begun.
 #[test]
 fn logs_that_cannot_be_renamed_are_replaced() {
     let settings =
