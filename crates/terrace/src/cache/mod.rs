@@ -115,10 +115,10 @@ impl<V: Weighted> SlotCache<V> {
         dispose_of(given_up);
     }
 
-    /// Empties slots until the others hold `bytes` at most.
-    pub(crate) fn shrink(&self, bytes: usize) {
+    /// Empties slots until the others hold `bytes` at most. Returns whether any gave something up.
+    pub(crate) fn shrink(&self, bytes: usize) -> bool {
         if self.shared.origin.is_ancestor() || self.shared.admission.used() <= bytes {
-            return;
+            return false;
         }
         let given_up = {
             let _pin = pin();
@@ -127,7 +127,9 @@ impl<V: Weighted> SlotCache<V> {
             self.shared.note(&queues);
             queues.take_given_up()
         };
+        let has_evicted = !given_up.is_empty();
         dispose_of(given_up);
+        has_evicted
     }
 
     /// An array of `count` empty slots in this cache.

@@ -81,9 +81,9 @@ impl BlockCache {
     }
 
     /// Drops blocks until the others take `bytes` at most, but for those in a cache of the
-    /// program's.
-    pub(crate) fn shrink(&self, bytes: usize) {
-        self.slots.shrink(bytes);
+    /// program's. Returns whether there were any.
+    pub(crate) fn shrink(&self, bytes: usize) -> bool {
+        self.slots.shrink(bytes)
     }
 
     /// Tells this cache and its clones from all others that there are.

@@ -45,7 +45,7 @@ pub(in crate::db) fn verify(
             Some(found) if core.files.options.read_only => {
                 let mut own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
                 own.leave_strangers(found.next_file_number);
-                last_sequences(&core.files.tables, own.unnamed_tables(found)).collect()
+                last_sequences(&core.files.tables, own.unnamed_tables(found))?
             }
             _ => Vec::new(),
         };

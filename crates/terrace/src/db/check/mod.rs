@@ -380,7 +380,7 @@ impl<'a> Verification<'a> {
         if state.log_number != 0 && !logs.contains(&state.log_number) {
             self.problem(&filename::log(state.log_number), "missing, and the MANIFEST needs it");
         }
-        let unnamed = last_sequences(&self.tables, own.unnamed_tables(state)).collect();
+        let unnamed = last_sequences(&self.tables, own.unnamed_tables(state))?;
         self.logs(&logs, LogCheck::following(state, self.newest_in_tables, unnamed))
     }
 

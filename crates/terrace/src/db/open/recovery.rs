@@ -328,8 +328,9 @@ impl Replay<'_> {
             {
                 None
             }
-            Place::SkipsNumbers { due } if !self.may_be_loaded(due, sequence) => None,
-            Place::SkipsNumbers { .. } => Some("which skips the numbers of a lost load"),
+            Place::SkipsNumbers { due } => self
+                .may_be_loaded(due, sequence)?
+                .then_some("which skips the numbers of a lost load"),
             Place::FollowsTables => Some("which follows neither the tables nor a batch before it"),
             Place::Misplaced { .. } => Some("which does not follow the one before"),
         };
@@ -372,9 +373,9 @@ impl Replay<'_> {
     }
 
     /// Whether the numbers from `due` on and before `first` may be those of a bulk load.
-    fn may_be_loaded(&self, due: SequenceNumber, first: SequenceNumber) -> bool {
-        last_sequences(self.tables, self.unnamed_tables.clone())
-            .any(|last| may_be_loaded(last, due, first))
+    fn may_be_loaded(&self, due: SequenceNumber, first: SequenceNumber) -> Result<bool> {
+        let ends = last_sequences(self.tables, self.unnamed_tables.iter().copied())?;
+        Ok(ends.into_iter().any(|last| may_be_loaded(last, due, first)))
     }
 
     /// Flushes all memtables if they take too much memory, and begins a new one for their

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
@@ -11,17 +12,25 @@ use crate::version::table_set::TableSet;
 /// The last sequence numbers that such tables record, 0 for a bulk load whose number nobody knows
 /// any more. A table that was never finished was in no edit, and LevelDB, which records no
 /// properties, has no loads.
+///
+/// # Errors
+/// The system's: what cannot be looked at now is not taken for nothing.
 pub(in crate::db) fn last_sequences(
     tables: &TableSet,
-    numbers: Vec<u64>,
-) -> impl Iterator<Item = SequenceNumber> {
-    numbers.into_iter().filter_map(|number| {
-        let (smallest, largest, values) = Default::default();
-        let (file, _) = tables.open_file(number).ok()?;
-        let file = NewFile { level: 0, number, size: file.size(), smallest, largest, values };
-        let table = tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))).ok()?;
-        Some(table.properties()?.largest_sequence)
-    })
+    numbers: impl IntoIterator<Item = u64>,
+) -> Result<Vec<SequenceNumber>> {
+    numbers.into_iter().filter_map(|number| last_sequence(tables, number).transpose()).collect()
+}
+
+fn last_sequence(tables: &TableSet, number: u64) -> Result<Option<SequenceNumber>> {
+    let (smallest, largest, values) = Default::default();
+    let (file, _) = tables.open_file(number)?;
+    let file = NewFile { level: 0, number, size: file.size(), smallest, largest, values };
+    match tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))) {
+        Ok(table) => Ok(table.properties().map(|properties| properties.largest_sequence)),
+        Err(error) if error.kind() == ErrorKind::Corruption => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a table whose last sequence number is `last` may be one of a bulk load with a number

@@ -103,8 +103,10 @@ impl Gathering<'_> {
             tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
         let mut check = match described {
             Some(Description { state, .. }) => {
-                let unnamed = last_sequences(self.tables, self.own.unnamed_tables(state));
-                LogCheck::following(state, in_tables, unnamed.collect())
+                let mut unnamed = self.own.unnamed_tables(state);
+                unnamed.retain(|number| !survey.removed.contains(number));
+                let ends = last_sequences(self.tables, unnamed)?;
+                LogCheck::following(state, in_tables, ends)
             }
             None => LogCheck::new(None),
         };
