@@ -185,8 +185,10 @@ impl Reading<'_> {
         if expected.is_none_or(|expected| *expected != result.benchmark) {
             return Err(format!("reported {:?} where {expected:?} was due", result.benchmark));
         }
-        if result.unsupported.is_none() && !result.ops_per_sec.is_finite() {
-            return Err(format!("reported no rate for {}", result.benchmark));
+        if result.unsupported.is_none()
+            && let Some(problem) = result.contradiction()
+        {
+            return Err(problem);
         }
         self.results.push((result, std::mem::take(&mut self.series)));
         Ok(true)

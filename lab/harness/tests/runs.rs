@@ -26,7 +26,7 @@ fn a_run_is_complete_and_in_turns() {
     assert_eq!(measurements.iter().count(), CELLS * 2 * 2);
     assert!(measurements.iter().all(|m| m.status == Status::Ok && m.reason.is_none()));
     let write = measurements.get("writes", 1, "terrace", 1).expect("measured");
-    assert_eq!(write.debt, Some(Debt { seconds: 0.5, bytes_written: 7 }));
+    assert_eq!(write.debt, Some(Debt { seconds: 0.01, bytes_written: 7 }));
     let read = measurements.get("reads", 0, "terrace", 1).expect("measured");
     assert_eq!(read.debt, None);
     let fill = measurements.get("fills", 0, "fake-fast", 0).expect("measured");

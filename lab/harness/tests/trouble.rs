@@ -165,7 +165,7 @@ fn a_program_in_go_is_built_once_or_says_what_it_lacks() {
 
 #[test]
 fn an_engine_that_fails_is_a_cell_that_says_so() {
-    let lab = Lab::with(&["crash", "killed", "junk", "silent", "crashread", "cannot"]);
+    let lab = Lab::with(&["crash", "killed", "junk", "silent", "lying", "crashread", "cannot"]);
     failed_in_part(&lab.run(&["--reps", "1"]));
     let failed = |variant, words: &str| {
         let (status, reason) = lab.cell(variant, "writes", 1);
@@ -183,6 +183,7 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
     failed("killed", "killed by signal 9");
     failed("junk", "printed what is not a result");
     failed("silent", "ended without a result");
+    failed("lying", "reported 2000 operations a second for overwrite, but 10 in 0.01 s");
     // A reader that fails leaves the database as it was.
     assert_eq!(lab.cell("crashread", "reads", 0).0, Status::Failed);
     assert_eq!(lab.cell("crashread", "reads", 1).0, Status::Ok);

@@ -150,6 +150,28 @@ pub struct DriverResult {
     pub other: Map<String, Value>,
 }
 
+impl DriverResult {
+    /// What is wrong with it in itself: a rate that is none, or not that of the operations.
+    #[must_use]
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        /// Programs round.
+        const ROUNDING: f64 = 0.02;
+        let DriverResult { benchmark, ops, seconds, ops_per_sec, .. } = self;
+        if !ops_per_sec.is_finite() || !seconds.is_finite() || *ops_per_sec < 0.0 || *seconds < 0.0
+        {
+            return Some(format!("reported no rate for {benchmark}"));
+        }
+        let done = ops_per_sec * seconds;
+        let expected = *ops as f64;
+        (*seconds > 0.0 && (done - expected).abs() > 1.0 + ROUNDING * expected).then(|| {
+            format!(
+                "reported {ops_per_sec} operations a second for {benchmark}, but {ops} in \
+                 {seconds} s"
+            )
+        })
+    }
+}
+
 /// One interval of a benchmark over time.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
