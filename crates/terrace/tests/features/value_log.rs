@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use terrace::{
     CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
@@ -12,6 +13,7 @@ use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
+use terrace_testkit::watchdog::Watchdog;
 
 const THRESHOLD: usize = 1000;
 
@@ -448,8 +450,10 @@ fn short_values_are_not_copied_for_ever() {
     db.flush().expect("flushes");
     let before = value_files(&env);
     assert!(before.1 > 300 * 20);
-    // Compactions of its own would be under way by now, and one by hand waits for them.
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "values are copied for ever");
+    db.wait_idle().expect("comes to rest");
     db.compact_range::<&[u8]>(..).expect("compacts");
+    db.wait_idle().expect("comes to rest");
     assert_eq!(value_files(&env), before);
     let stats = db.stats();
     assert_eq!(stats.compaction_bytes_written, 0);
