@@ -7,7 +7,6 @@
 %% those of a partition do in Riak.
 -mode(compile).
 -compile([inline]).
--include_lib("kernel/include/file.hrl").
 
 -define(MASK, 16#FFFFFFFFFFFFFFFF).
 -define(MARK, "LAB-BENCHMARK").
@@ -307,7 +306,8 @@ run(Name, Number, What, Flags, Pool, Db) ->
             Then = erlang:monotonic_time(nanosecond),
             Reporter = reporter(Name, Flags, Shared, Then),
             [Worker ! {go, Then} || Worker <- Workers],
-            put(done, serve(Flags, Db, Then, Workers, [])),
+            Readers = case What of beside_writer -> Threads - 1; _ -> Threads end,
+            put(done, serve(Flags, Db, Then, Workers, Readers, [])),
             stop(Reporter),
             Then
     end,
@@ -330,21 +330,21 @@ reads({timed, Writes, _}) -> Writes < 100;
 reads({mixed, _}) -> true;
 reads(_) -> false.
 
-%% Writes for the others until all have ended.
-serve(_, _, _, [], Done) -> Done;
-serve(Flags, Db, Checked, Workers, Done) ->
+%% Writes for the others until all have ended. A writer that is not counted ends with the last of
+%% those that are.
+serve(_, _, _, [], _, Done) -> Done;
+serve(Flags, Db, Checked, Workers, Counted, Done) ->
     receive
         {write, Worker, Key, Value, Synced} ->
             ok = write({own, Db}, Key, Value, Synced),
             Worker ! written,
-            serve(Flags, Db, look_for_merge(Flags, Db, Checked), Workers, Done);
+            serve(Flags, Db, look_for_merge(Flags, Db, Checked), Workers, Counted, Done);
         {done, Worker, {_, counts} = Result} ->
             Left = Workers -- [Worker],
-            % The writer beside readers ends with them.
-            [Other ! stop || Other <- Left, Other =/= Worker],
-            serve(Flags, Db, Checked, Left, [Result | Done]);
+            [Other ! stop || Counted =:= 1, Other <- Left],
+            serve(Flags, Db, Checked, Left, Counted - 1, [Result | Done]);
         {done, Worker, Result} ->
-            serve(Flags, Db, Checked, Workers -- [Worker], [Result | Done])
+            serve(Flags, Db, Checked, Workers -- [Worker], Counted, [Result | Done])
     end.
 
 look_for_merge(Flags, Db, Checked) ->
@@ -678,11 +678,9 @@ report(Name, Flags, Seconds, Before, #{ops := Ops} = Result) ->
     {ok, Status} = file:read_file("/proc/self/status"),
     Threads = case Result of #{latencies := _} -> Flags#flags.threads; _ -> 1 end,
     Grown = fun(What) -> maps:get(What, After) - maps:get(What, Before) end,
-    Bytes = Flags#flags.key_size + max(Flags#flags.value_size, 0),
     say([
         {benchmark, Name}, {engine, "bitcask"}, {ops, Ops}, {seconds, Seconds},
-        {micros_per_op, Seconds * 1.0e6 * Threads / max(Ops, 1)}, {ops_per_sec, Ops / Seconds},
-        {mb_per_sec, Ops * Bytes / 1048576 / Seconds}
+        {micros_per_op, Seconds * 1.0e6 * Threads / max(Ops, 1)}, {ops_per_sec, Ops / Seconds}
     ] ++ latencies(Result) ++ [
         {cpu_seconds, Grown(cpu)}, {bytes_written, max(Grown(wchar), Grown(written))},
         {bytes_read, Grown(read)}, {disk_bytes, disk_bytes(Flags#flags.db)},
