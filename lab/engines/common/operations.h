@@ -117,17 +117,17 @@ class Operations {
 
   // The additional thread of readwhilewriting.
   // Puts at the pace that is asked for, or without pause. What was due while a put lasted is put
-  // at once.
+  // at once. It puts at least once, however short the reads.
   void PutBesideReaders() {
     const auto begin = std::chrono::steady_clock::now();
     const auto pace = std::chrono::duration<double>(
         settings_.write_rate == 0 ? 0 : 1.0 / static_cast<double>(settings_.write_rate));
-    for (uint64_t done = 0; meter_.GoesOn(); done++) {
+    for (uint64_t done = 0;; done++) {
       if (settings_.write_rate != 0) {
         std::this_thread::sleep_until(
             begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(done * pace));
-        if (!meter_.GoesOn()) return;
       }
+      if (done > 0 && !meter_.GoesOn()) return;
       Put(NextKey(0));
     }
   }

@@ -129,6 +129,20 @@ fn every_benchmark_does_what_it_says() {
 }
 
 #[test]
+fn a_writer_beside_readers_puts_at_least_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let short = ["readwhilewriting"; 1000].join(",");
+    let benchmarks = format!("--benchmarks=fillseq,{short}");
+    let lines = lines(&run(
+        directory.path(),
+        &[&benchmarks, "--num=10", "--reads=2", "--threads=2", "--json"],
+    ));
+    for line in lines.iter().skip(1) {
+        assert!(line["writer_ops_per_sec"].as_f64() > Some(0.0), "{line}");
+    }
+}
+
+#[test]
 fn an_open_loop_keeps_its_rate() {
     let directory = tempfile::tempdir().expect("a directory");
     let flags =

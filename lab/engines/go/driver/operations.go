@@ -114,14 +114,15 @@ func (o *operations) run() error {
 }
 
 // putBesideReaders is the additional thread of readwhilewriting. It puts at the pace that is asked
-// for, or without pause. What was due while a put lasted is put at once.
+// for, or without pause. What was due while a put lasted is put at once. It puts at least once,
+// however short the reads.
 func (o *operations) putBesideReaders() error {
 	begin, rate := time.Now(), o.settings.writeRate
-	for done := uint64(0); o.meter.goesOn(); done++ {
+	for done := uint64(0); done == 0 || o.meter.goesOn(); done++ {
 		if rate > 0 {
 			due := time.Duration(float64(done) / float64(rate) * 1e9)
 			time.Sleep(due - time.Since(begin))
-			if !o.meter.goesOn() {
+			if done > 0 && !o.meter.goesOn() {
 				break
 			}
 		}

@@ -216,7 +216,7 @@ impl<'a, S: Session> Worker<'a, S> {
         }
     }
 
-    /// The additional thread of readwhilewriting.
+    /// The additional thread of readwhilewriting. It puts at least once, however short the reads.
     pub(crate) fn put_until(&mut self, done: &AtomicBool, meter: &mut Meter<'_>) -> Result<()> {
         let (begin, rate) = (Instant::now(), self.task.settings.write_rate);
         for puts in 0_u64.. {
@@ -224,7 +224,7 @@ impl<'a, S: Session> Worker<'a, S> {
                 let due = begin + Duration::from_secs_f64(seconds);
                 thread::sleep(due.saturating_duration_since(Instant::now()));
             }
-            if done.load(Ordering::Relaxed) {
+            if puts > 0 && done.load(Ordering::Relaxed) {
                 break;
             }
             self.put_next(0, meter)?;
