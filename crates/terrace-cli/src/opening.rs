@@ -262,6 +262,9 @@ impl OpenArgs {
                 Err(Failure::Busy(_)) if end.is_some_and(|end| Instant::now() < end) => {
                     thread::sleep(BUSY_PAUSE);
                 }
+                Err(Failure::Busy(message)) if end.is_none() => {
+                    return Err(Failure::Busy(format!("{message}; --wait SECONDS waits for it")));
+                }
                 result => return result,
             }
         }

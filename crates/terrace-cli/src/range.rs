@@ -30,6 +30,7 @@ impl RangeArgs {
             from: decode_option("--from", self.from.as_ref(), notation)?,
             to: decode_option("--to", self.to.as_ref(), notation)?,
         };
+        require_order(range.from.as_deref(), range.to.as_deref(), notation)?;
         if let Some(prefix) = decode_option("--prefix", self.prefix.as_ref(), notation)? {
             range = range.intersection(KeyRange::of_prefix(&prefix));
         }
@@ -46,6 +47,22 @@ pub(crate) fn decode_argument(
     notation
         .decode(argument.as_bytes())
         .map_err(|mistake| Failure::other(format!("{name}: {mistake}")))
+}
+
+/// Fails if a range ends before it begins: a mistake, not a wish for no entries.
+pub(crate) fn require_order(
+    from: Option<&[u8]>,
+    to: Option<&[u8]>,
+    notation: Notation,
+) -> Result<()> {
+    match (from, to) {
+        (Some(from), Some(to)) if from > to => Err(Failure::other(format!(
+            "the range from {} to {} ends before it begins",
+            notation.encode(from),
+            notation.encode(to)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn decode_option(

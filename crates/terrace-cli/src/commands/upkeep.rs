@@ -1,6 +1,7 @@
 //! Care for a whole database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`. `convert` has
 //! a file of its own.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::opening::{OpenArgs, WriteArgs, require_database};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
-use crate::range::decode_argument;
+use crate::range::{decode_argument, require_order};
 
 /// The directory of a database in which damaged files are kept.
 const LOST: &str = "lost";
@@ -201,9 +202,10 @@ impl Run for CompactArgs {
         };
         let from = bound("--from", self.from.as_ref())?;
         let to = bound("--to", self.to.as_ref())?;
+        require_order(from.as_deref(), to.as_deref(), form.notation)?;
         let db = session.db()?;
         let progress = Progress::spinner("compacting");
-        let before = Held::by(db);
+        let (before, tables) = (Held::by(db), numbers_of_tables(db));
         let options = CompactOptions::new().force(self.force);
         let end = |key: Option<Vec<u8>>| key.map_or(Bound::Unbounded, Bound::Included);
         db.compact_range_with((end(from), end(to)), options)?;
@@ -222,11 +224,18 @@ impl Run for CompactArgs {
         }
         let change = |before, after| format!("held {}, now hold {}", size(before), size(after));
         out.line(format!("tables {}", change(before.table_bytes, after.table_bytes)))?;
+        if !self.force && !tables.is_empty() && numbers_of_tables(db) == tables {
+            out.line("nothing to do: the tables are compact already; --force rewrites them")?;
+        }
         if before.value_bytes == 0 && after.value_bytes == 0 {
             return Ok(());
         }
         out.line(format!("value files {}", change(before.value_bytes, after.value_bytes)))
     }
+}
+
+fn numbers_of_tables(db: &Db) -> BTreeSet<u64> {
+    db.files().iter().map(|file| file.number).collect()
 }
 
 /// What the files of a database hold.

@@ -40,7 +40,7 @@ fn ranges_and_prefixes_are_removed() {
     assert_eq!(keys(), "a b bb c ");
     tool.ok(&["delete-range", "db", "--prefix", "b"]);
     assert_eq!(keys(), "a c ");
-    tool.ok(&["delete-range", "db", "z", "a"]);
+    tool.run(&["delete-range", "db", "z", "a"]).fails(2, "the range from z to a ends before");
     tool.ok(&["delete-range", "db", "--hex", "61", "62"]);
     assert_eq!(keys(), "c ");
     tool.run(&["delete-range", "db", "a"]).fails(2, "TO");
@@ -244,7 +244,13 @@ fn a_scan_takes_ranges_prefixes_limits_and_directions() {
     assert_eq!(scan(&["--reverse", "--prefix", "b", "--limit", "2"]), "bb ba");
     assert_eq!(scan(&["--limit", "0"]), "");
     assert_eq!(scan(&["--from", "z"]), "");
-    assert_eq!(scan(&["--from", "c", "--to", "a"]), "");
+    assert_eq!(scan(&["--from", "c", "--to", "c"]), "");
+    for command in ["scan", "dump", "compact", "delete-range"] {
+        tool.run(&[command, "db", "--from", "c", "--to", "a\\x00"])
+            .fails(2, "terrace: the range from c to a\\x00 ends before it begins\n");
+    }
+    tool.run(&["delete-range", "db", "c", "a"]).fails(2, "the range from c to a ends");
+    assert_eq!(scan(&[]), "a b ba bb c", "a refused command removed something");
     assert_eq!(tool.ok(&["scan", "db", "--prefix", "b", "--count"]), "3\n");
     assert_eq!(tool.ok(&["scan", "db", "--count", "--json"]), "{\"count\":5}\n");
     assert_eq!(tool.ok(&["scan", "db", "--limit", "1"]), "a\t1\n");

@@ -272,6 +272,9 @@ fn compaction_gives_space_back() {
     assert!(text.starts_with("tables held "), "{text}");
     let sizes: Value = serde_json::from_str(&tool.ok(&["compact", "db", "--json"])).expect("JSON");
     assert!(sizes["table_bytes_after"].as_u64() < Some(2000), "{sizes}");
+    let nothing = "nothing to do: the tables are compact already; --force rewrites them\n";
+    assert!(tool.ok(&["compact", "db"]).ends_with(nothing));
+    assert!(!tool.ok(&["compact", "db", "--force"]).contains("nothing to do"));
     assert_eq!(tool.ok(&["dump", "db"]), "zebra\tstripes\n");
     tool.run(&["compact", "nowhere"]).fails(2, "nowhere");
 }
@@ -469,6 +472,9 @@ fn a_busy_database_is_said_to_be_and_can_be_waited_for() {
     ] {
         let ran = tool.run(args);
         assert!(ran.status == 2 && ran.stderr.starts_with(message), "{args:?}: {ran:?}");
+        // What has the option and did not use it names it.
+        let hint = !args.contains(&"--wait") && args[0] != "destroy";
+        assert_eq!(ran.stderr.contains("; --wait SECONDS waits"), hint, "{args:?}: {ran:?}");
     }
     let help = tool.ok(&["help", "update"]);
     assert!(help.contains("Exit status 2 if the database is busy"), "{help}");
