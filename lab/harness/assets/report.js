@@ -133,7 +133,10 @@
     }
     var bytes = Uint8Array.from(atob(grid.dataset.packed), function (c) { return c.charCodeAt(0); });
     grid.removeAttribute("data-packed");
-    var inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    var packed = new ReadableStream({
+      start: function (to) { to.enqueue(bytes); to.close(); }
+    });
+    var inflated = packed.pipeThrough(new DecompressionStream("deflate"));
     new Response(inflated).text().then(function (text) {
       var labels = grid.querySelectorAll(".label");
       if (!labels.length) {

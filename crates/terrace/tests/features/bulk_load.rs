@@ -236,7 +236,8 @@ fn others_read_and_write_while_loads_come_in_whole() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut written = 0u64;
-            while !done.load(Ordering::Acquire) {
+            // At least one, however late this thread comes to run.
+            while written == 0 || !done.load(Ordering::Acquire) {
                 let mut batch = WriteBatch::new();
                 batch.put([b"w".as_slice(), &key(written % 100)].concat(), written.to_string());
                 let sync = if written.is_multiple_of(64) {

@@ -186,6 +186,8 @@ fn what_began_before_sees_the_range_and_keeps_its_files_out_of_sight() {
     db.put(key(5_000), "later").expect("a put");
     after.apply(&[Change::Put(key(5_000), b"later".to_vec())]);
     check(&db, &after);
+    // A compaction's outputs have their names before the version has them.
+    db.wait_idle().expect("idle");
 
     let live: Vec<_> = db.files().iter().map(|file| file.number).collect();
     let named: Vec<u64> =
@@ -249,6 +251,8 @@ fn a_snapshot_reads_on_after_a_close_and_the_next_open_cleans_up() {
     let mut after = before;
     after.delete_range(Bound::Included(&key(100)), Bound::Unbounded);
     check(&db, &after);
+    // The open's own flush makes CURRENT anew, by way of such a file.
+    db.wait_idle().expect("idle");
     let names = fs.names(Path::new(PATH));
     assert!(!names.iter().any(|name| name.ends_with(".dbtmp")), "{names:?}");
 }

@@ -118,6 +118,8 @@ impl Image {
 impl Drop for Image {
     fn drop(&mut self) {
         // Lazily: after a failed test something may still be open there.
-        let _ = Command::new("umount").arg("-l").arg(&self.mounted).stderr(Stdio::null()).status();
+        let mut command = Command::new("umount");
+        command.arg("-l").arg(&self.mounted).stderr(Stdio::null());
+        let _ = spawn(&mut command).and_then(|mut child| child.wait());
     }
 }

@@ -381,6 +381,8 @@ fn a_cursor_reads_on_in_files_that_compactions_have_replaced() {
             db.put(key(n), vec![value; 1000]).expect("a put");
         }
         db.compact_range::<&[u8]>(..).expect("a compaction of everything");
+        // What it replaced is removed a moment after it returns.
+        db.wait_idle().expect("rest");
     };
     fill(b'1');
     let tables = || -> Vec<PathBuf> {

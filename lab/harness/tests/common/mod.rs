@@ -3,15 +3,28 @@
 #![allow(dead_code, reason = "every test program uses a part of it")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use lab_harness::run::{Directory, Measurement, Measurements, Run, Status};
 use lab_harness::selftest::Digests;
 use tempfile::TempDir;
 
 pub(crate) const SEED: u64 = 301;
+
+/// Writes a script that can be run at once. A process of its own does it: a file that this process
+/// has open for writing, and with it for a moment every child that another test starts, cannot be
+/// run (ETXTBSY).
+pub(crate) fn write_program(path: &Path, script: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut shell = command.spawn().expect("sh");
+    let mut input = shell.stdin.take().expect("a pipe");
+    input.write_all(script.as_bytes()).expect("write");
+    drop(input);
+    assert!(shell.wait().expect("sh").success(), "{}", path.display());
+}
 
 /// A program that speaks the protocol of `lab/WORKLOADS.md`. What it does wrong, its variant says.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -140,9 +153,7 @@ impl Lab {
             .replace("DIGEST", &Digests::of(SEED).exact)
             .replace("TRACE", &trace.display().to_string())
             .replace("variant=plain", &format!("variant={name}"));
-        let path = dir.join("fake.sh");
-        fs::write(&path, script).expect("write");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
+        write_program(&dir.join("fake.sh"), &script);
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -54,10 +54,13 @@ impl Browser {
         let profile = TempDir::new_in(self.dir.path()).expect("a directory");
         // Its own processes end with it; `timeout` ends it if it hangs.
         let mut command = Command::new("timeout");
-        command.arg("--kill-after=5").arg("90").arg(&self.program).args([
+        command.arg("--kill-after=5").arg("300").arg(&self.program).args([
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
+            // What a busy machine or a container would fail it for.
+            "--disable-gpu-watchdog",
+            "--disable-dev-shm-usage",
             "--disable-quic",
             "--no-first-run",
             "--disable-background-networking",

@@ -304,7 +304,8 @@ fn leveldb_continues_an_empty_log_behind_writes_that_no_table_holds() {
         let db = Db::open(&live, options).expect("a new database");
         db.put("key", "value").expect("a write");
         end(&db).expect(what);
-        // As a killed process leaves it.
+        // As a killed process leaves it, once no file of it changes any more.
+        db.wait_idle().expect("idle");
         copy(&live, &path);
         db.close().expect("a close");
 
