@@ -42,8 +42,8 @@ make package      the crates as they would be published, each built and tested b
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
 make bench        the comparison of 2011, every engine, one round (16 minutes and three of builds)
-make bench-all    every suite of the lab in its short form (88 minutes and the builds, RocksDB first)
-make results      three rounds of the README's engines into docs/results (40 minutes, idle machine)
+make bench-all    every suite of the lab in its short form (70 minutes and the builds, RocksDB first)
+make results      three rounds of the README's engines into docs/results (23 minutes, idle machine)
 make perf         a short fixed set against LevelDB (two minutes): docs/results/perf.csv
 make dropin       libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files: out/
 make dropin-speed the drop-in beside the native interface, medians (ten minutes, idle machine)
