@@ -232,10 +232,12 @@ fn an_open_loop_keeps_its_rate() {
         assert!(of(2, "ops") <= 1.0 + 2000.0 * of(2, "seconds"), "{}", lines[2]);
     }
     // A scan is no single operation: at one a second it would be cut short. A batch is one.
-    let flags =
-        ["--num=400", "--benchmarks=fillseqbatch,readseq", "--rate=1", "--time_limit=60", "--json"];
-    let scan = &lines(&run(program, dir.path(), &flags))[1];
-    assert!(scan["ops"] == 400 && scan["truncated"].is_null(), "{scan}");
+    for threads in ["--threads=1", "--threads=3"] {
+        let benchmarks = "--benchmarks=fillseqbatch,readseq";
+        let flags = ["--num=400", benchmarks, "--rate=1", "--time_limit=60", "--json", threads];
+        let scan = &lines(&run(program, dir.path(), &flags))[1];
+        assert!(scan["ops"] == 400 && scan["truncated"].is_null(), "{scan}");
+    }
     let flags =
         ["--num=400000000", "--benchmarks=overwrite", "--rate=100", "--time_limit=0.1", "--json"];
     let cut = lines(&run(program, dir.path(), &flags));

@@ -761,12 +761,11 @@ const COMPARED: u64 = 1_000_000;
 const VALUE: usize = 100;
 
 /// Writes the entries round robin into so many keyspaces, or in the same order into one, and prints
-/// microseconds, tables and KiB of memory, without mapped files, that the process has more than
-/// before.
+/// microseconds, tables and KiB of memory that the process has more than before.
 fn write_round_robin(count: u64, is_one: bool) {
     let resident = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
         line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0)
     };
     let all = scaled(COMPARED);
