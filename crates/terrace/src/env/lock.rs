@@ -265,6 +265,7 @@ mod tests {
     #![allow(unsafe_code)]
 
     use std::ffi::CString;
+    use std::io::{PipeReader, PipeWriter};
     use std::os::fd::RawFd;
     use std::os::unix::ffi::OsStrExt;
 
@@ -287,6 +288,20 @@ mod tests {
         assert_eq!(unsafe { libc::waitpid(process, &mut status, 0) }, process);
         assert!(libc::WIFEXITED(status));
         libc::WEXITSTATUS(status) == 7
+    }
+
+    /// Writes a byte and waits for one, in a child. Not for the end of the pipe: children of other
+    /// tests have inherited its writing end, and may wait for this child in turn. A child whose
+    /// test failed is ended by the alarm.
+    fn say_and_wait(said: &PipeWriter, waited: &PipeReader) {
+        let mut byte = [0];
+        // SAFETY: the descriptors are open, the buffer outlives the calls, and all of them are
+        // async-signal-safe.
+        unsafe {
+            libc::alarm(100);
+            libc::write(said.as_raw_fd(), byte.as_ptr().cast(), 1);
+            libc::read(waited.as_raw_fd(), byte.as_mut_ptr().cast(), 1);
+        }
     }
 
     /// Takes the lock LevelDB takes.
@@ -354,21 +369,13 @@ mod tests {
         let path = dir.path().join("LOCK");
         let file = File::create(&path).unwrap();
         let (mut held, held_end) = io::pipe().unwrap();
-        let (release_end, release) = io::pipe().unwrap();
-        let inherited_release = release.as_raw_fd();
+        let (release_end, mut release) = io::pipe().unwrap();
         std::thread::scope(|scope| {
             let (file, held_end, release_end) = (&file, &held_end, &release_end);
             let child = scope.spawn(move || {
                 in_another_process(|| {
                     let held = set_posix_lock(file.as_raw_fd(), libc::F_WRLCK);
-                    let mut byte = [0];
-                    // SAFETY: closes the child's copy of the writing end, so that the read below
-                    // can end.
-                    unsafe { libc::close(inherited_release) };
-                    // SAFETY: the buffer outlives the calls; the descriptors are open.
-                    unsafe { libc::write(held_end.as_raw_fd(), byte.as_ptr().cast(), 1) };
-                    // SAFETY: as above.
-                    unsafe { libc::read(release_end.as_raw_fd(), byte.as_mut_ptr().cast(), 1) };
+                    say_and_wait(held_end, release_end);
                     held
                 })
             });
@@ -381,7 +388,7 @@ mod tests {
                     "{error}"
                 );
             }
-            drop(release);
+            io::Write::write_all(&mut release, &[0]).unwrap();
             assert!(child.join().unwrap());
         });
         assert_eq!(kind(lock(&path, LockMode::Exclusive)), None);
@@ -452,29 +459,22 @@ mod tests {
         // What is done once in a process is done before it forks.
         drop(lock(&path, LockMode::Exclusive).unwrap());
         let (mut ready, ready_end) = io::pipe().unwrap();
-        let (release_end, release) = io::pipe().unwrap();
-        let release_number = release.as_raw_fd();
+        let (release_end, mut release) = io::pipe().unwrap();
         assert!(in_another_process(|| {
             let Ok(held) = lock(&path, LockMode::Exclusive) else { return false };
             // SAFETY: the child calls only functions that are async-signal-safe.
             let worker = unsafe { libc::fork() };
             if worker == 0 {
-                let mut byte = [0];
-                // SAFETY: the descriptors are open, the buffer outlives the calls. The read ends
-                // when the test drops its end of the pipe.
-                unsafe {
-                    libc::close(release_number);
-                    libc::write(ready_end.as_raw_fd(), byte.as_ptr().cast(), 1);
-                    libc::read(release_end.as_raw_fd(), byte.as_mut_ptr().cast(), 1);
-                    libc::_exit(0);
-                }
+                say_and_wait(&ready_end, &release_end);
+                // SAFETY: ends the child without running anything of the parent's.
+                unsafe { libc::_exit(0) };
             }
             std::mem::forget(held);
             worker > 0
         }));
         io::Read::read_exact(&mut ready, &mut [0]).unwrap();
         assert_eq!(kind(lock(&path, LockMode::Exclusive)), None);
-        drop(release);
+        io::Write::write_all(&mut release, &[0]).unwrap();
     }
 
     #[test]
