@@ -94,6 +94,9 @@ pub(crate) struct PlanSettings {
     /// There are reads and no writes, or scans and few: the bytes that a compaction may rewrite for
     /// those since the last write.
     pub(crate) read_triggered_bytes: Option<u64>,
+    /// Steps that move much to little are taken before reads have been worth them: more such reads
+    /// are expected.
+    pub(crate) ahead_of_reads: bool,
     /// Compactions remove entries that expire up to this time, in milliseconds since 1970.
     pub(crate) expired_before: u64,
 }
@@ -380,7 +383,8 @@ impl Planner<'_> {
         // Once the reads have been worth all of it, all of it becomes one run, even for a little at
         // the top.
         let all = rewrite >= self.version.bytes();
-        let pays = |bytes: u64, below: u64| all || bytes * READ_TRIGGERED_REWRITE >= below;
+        let ahead = self.settings.ahead_of_reads;
+        let pays = |bytes: u64, below: u64| all || ahead && bytes * READ_TRIGGERED_REWRITE >= below;
         self.pick_step(Reason::ReadTriggered, pays)
     }
 

@@ -20,6 +20,8 @@ use crate::base::error::{ErrorKind, Result};
 use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
+use super::readahead::EndShare;
+
 /// The memory that there is never matters to tables of less than this.
 const SMALL: u64 = 16 << 20;
 
@@ -31,12 +33,14 @@ const REGION: u64 = 64 << 10;
 pub(crate) struct ReadPolicy {
     automatic: bool,
     unmapped: AtomicBool,
+    /// Of the tables that were opened.
+    pub(crate) end_share: EndShare,
 }
 
 impl ReadPolicy {
     /// For a database whose read access is automatic.
     pub(crate) fn automatic() -> Arc<Self> {
-        Arc::new(ReadPolicy { automatic: true, unmapped: AtomicBool::new(false) })
+        Arc::new(ReadPolicy { automatic: true, ..ReadPolicy::default() })
     }
 
     /// Whether mappings are given up, so that tables are read with `pread`.

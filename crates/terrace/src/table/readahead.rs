@@ -9,6 +9,8 @@
 //!
 //! Of what was asked for, many blocks are read with one call.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::base::error::Result;
 use crate::env::RandomAccessFile;
 
@@ -19,34 +21,61 @@ use super::format::BlockHandle;
 const BLOCKS_BEFORE: u8 = 2;
 const SMALLEST: u64 = 16 << 10;
 const LARGEST: u64 = 512 << 10;
-/// The end of a table has the blocks that opening it reads, one after the other: properties,
-/// filters, index, footer. They take a twentieth of a table of small entries.
-const END: u64 = 128 << 10;
-const END_SHARE: u64 = 8;
+/// How much of a table its end takes, with the blocks that opening it reads one after the other:
+/// properties, filters, index, footer. That is a twentieth for small entries and a fiftieth for
+/// those of 1 KB, so tables are expected to be as the last one was that was opened.
+pub(crate) struct EndShare(AtomicU64);
+
+/// The unit of a share.
+const WHOLE: u64 = 1024;
+/// Of the first table.
+const FIRST_SHARE: u64 = WHOLE / 16;
+
+impl Default for EndShare {
+    fn default() -> Self {
+        EndShare(AtomicU64::new(FIRST_SHARE))
+    }
+}
+
+impl EndShare {
+    /// Takes note of a file whose end begins at `begin`.
+    pub(super) fn learn(&self, file: &dyn RandomAccessFile, begin: u64) {
+        let (size, end) = (file.size().max(1), file.size().saturating_sub(begin));
+        let share = (u128::from(end) * u128::from(WHOLE)).div_ceil(u128::from(size));
+        // Tables differ a little, and a read of the rest costs more than a page too much.
+        let share = share + share / 8 + 1;
+        self.0.store(u64::try_from(share).unwrap_or(WHOLE).min(WHOLE), Ordering::Relaxed);
+    }
+
+    /// Where the end of `file` likely begins.
+    fn begin(&self, file: &dyn RandomAccessFile) -> u64 {
+        let end = (file.size() / WHOLE).saturating_mul(self.0.load(Ordering::Relaxed));
+        file.size() - end.max(LEAST_END).min(file.size())
+    }
+}
+
+/// Bytes of an end, at least.
+const LEAST_END: u64 = 4 << 10;
 
 /// Asks for what opening the table in `file` reads.
-pub(super) fn ask_for_end(file: &dyn RandomAccessFile) {
+pub(super) fn ask_for_end(file: &dyn RandomAccessFile, share: &EndShare) {
     if file.mapped().is_none() {
-        ask(file, end_of(file), file.size());
+        ask(file, share.begin(file), file.size());
     }
 }
 
 /// Asks for what a scan reads first that opens the table in `file` and goes on in it.
-pub(crate) fn ask_for_next_file(file: &dyn RandomAccessFile, backward: bool) {
+pub(crate) fn ask_for_next_file(file: &dyn RandomAccessFile, share: &EndShare, backward: bool) {
     if file.mapped().is_some() {
         return;
     }
-    let end = end_of(file);
+    let end = share.begin(file);
     if backward {
         ask(file, end.saturating_sub(LARGEST), file.size());
     } else {
         ask(file, end, file.size());
         ask(file, 0, LARGEST.min(end));
     }
-}
-
-fn end_of(file: &dyn RandomAccessFile) -> u64 {
-    file.size() - (file.size() / END_SHARE).min(END)
 }
 
 fn ask(file: &dyn RandomAccessFile, from: u64, to: u64) {
@@ -334,11 +363,31 @@ mod tests {
         let size = BLOCK * BLOCKS;
         let asked = |backward| {
             let device = Device::default();
-            ask_for_next_file(&device, backward);
+            ask_for_next_file(&device, &EndShare::default(), backward);
             device.asked.into_inner().unwrap()
         };
-        assert_eq!(asked(false), [(size - END, size), (0, LARGEST)]);
-        assert_eq!(asked(true), [(size - END - LARGEST, size)]);
+        let end = size / WHOLE * FIRST_SHARE;
+        assert_eq!(asked(false), [(size - end, size), (0, LARGEST)]);
+        assert_eq!(asked(true), [(size - end - LARGEST, size)]);
+    }
+
+    #[test]
+    fn an_end_is_expected_to_be_as_the_last_one() {
+        let (device, share) = (Device::default(), EndShare::default());
+        let size = BLOCK * BLOCKS;
+        let asks = |share: &EndShare| {
+            ask_for_end(&device, share);
+            device.asked.lock().unwrap().pop().expect("asks")
+        };
+        for end in [0, 1, 40_000, 300_000, size] {
+            share.learn(&device, size - end);
+            let (from, to) = asks(&share);
+            assert_eq!(to, size);
+            assert!(size - from >= end.min(size - size % WHOLE), "{end}: {from}");
+            assert!(size - from <= end + end / 8 + LEAST_END + 2 * size / WHOLE, "{end}: {from}");
+        }
+        share.learn(&device, u64::MAX);
+        assert_eq!(asks(&share), (size - LEAST_END, size));
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Table {
         let policy = settings.policy;
         let opened_unmapped = policy.is_unmapped();
         let populated = Populated::new(file.as_ref(), &policy);
-        readahead::ask_for_end(file.as_ref());
+        readahead::ask_for_end(file.as_ref(), &policy.end_share);
         let end = file.size().saturating_sub(FOOTER_SIZE as u64);
         let footer = populated
             .ensure(file.as_ref(), &policy, end, FOOTER_SIZE as u64)
@@ -160,6 +160,9 @@ impl Table {
         }
         self.properties = properties;
         self.filter = filter;
+        let begins = entries.iter().map(|(_, handle)| handle.offset);
+        let begin = begins.chain([self.footer.metaindex.offset]).min().unwrap_or_default();
+        self.policy.end_share.learn(self.file.as_ref(), begin);
     }
 
     /// Names and places of the blocks that are neither data nor index.
@@ -237,7 +240,9 @@ impl Table {
         self.find_in(block, handle, key, abbreviated).map(Some)
     }
 
-    fn has_filter(&self) -> bool {
+    /// Whether a filter, its own or LevelDB's, spares most lookups of what it does not hold.
+    #[inline]
+    pub(crate) fn has_filter(&self) -> bool {
         self.filter.is_some() || self.full_filter.is_some()
     }
 
@@ -365,7 +370,7 @@ impl Table {
 
     /// Asks for what a scan reads first that goes on in this table.
     pub(crate) fn prefetch_next(&self, backward: bool) {
-        readahead::ask_for_next_file(self.file.as_ref(), backward);
+        readahead::ask_for_next_file(self.file.as_ref(), &self.policy.end_share, backward);
     }
 
     /// Says that the bytes of the file in `range` will not be read soon.

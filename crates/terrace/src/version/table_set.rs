@@ -127,7 +127,7 @@ impl TableSet {
         let mut names = (self.names)(file.number).into_iter();
         let open = |name| self.env.open_random(&self.dir.join(name), self.access_now()).ok();
         if let Some(handle) = names.find_map(open) {
-            ask_for_next_file(handle.as_ref(), backward);
+            ask_for_next_file(handle.as_ref(), &self.settings.policy.end_share, backward);
         }
     }
 
@@ -148,6 +148,11 @@ impl TableSet {
     /// the memory that there is.
     pub(crate) fn weigh(&self, bytes: u64) {
         self.settings.policy.weigh(bytes, || self.env.available_memory());
+    }
+
+    /// Whether the tables were found too large for the memory that there is, or a read has failed.
+    pub(crate) fn exceed_memory(&self) -> bool {
+        self.settings.policy.is_unmapped()
     }
 
     /// How tables are read.

@@ -31,32 +31,33 @@ const LOOKED_INTO: usize = 64;
 /// The result of a lookup, and the file that it searched first without a hit, if there was one.
 pub(crate) struct Lookup<'a> {
     pub(crate) hit: Option<TableHit>,
-    /// The first file that was searched without success before another one had to be: a candidate
-    /// for a compaction.
-    pub(crate) wasted: Option<(usize, &'a Arc<FileMeta>)>,
+    /// The first file without a filter that was searched without success before another one had to
+    /// be: a candidate for a compaction.
+    pub(crate) wasted: Option<&'a Arc<FileMeta>>,
 }
 
 /// A lookup in progress: the files that were searched without a hit so far.
 #[derive(Default)]
 struct Search<'a> {
-    first: Option<(usize, &'a Arc<FileMeta>)>,
-    wasted: Option<(usize, &'a Arc<FileMeta>)>,
+    first: Option<&'a Arc<FileMeta>>,
+    wasted: Option<&'a Arc<FileMeta>>,
 }
 
 impl<'a> Search<'a> {
-    /// Takes note of the next file's result; an entry ends the lookup.
+    /// Takes note of the result in the table of the next file; an entry ends the lookup. A filter
+    /// spares a lookup all but one search in a hundred: no compaction could spare it more.
     #[inline]
     fn take(
         &mut self,
-        level: usize,
         file: &'a Arc<FileMeta>,
+        table: &Table,
         hit: Option<TableHit>,
     ) -> Option<Lookup<'a>> {
         self.wasted = self.wasted.or(self.first);
         if hit.is_some() {
             return Some(Lookup { hit, wasted: self.wasted });
         }
-        self.first = self.first.or(Some((level, file)));
+        self.first = self.first.or((!table.has_filter()).then_some(file));
         None
     }
 
@@ -85,7 +86,6 @@ struct Step<'a, 'k> {
     number: usize,
     key: &'k [u8],
     hash: u64,
-    level: usize,
     file: &'a Arc<FileMeta>,
     table: Result<Arc<Table>>,
     place: Option<Place>,
@@ -117,10 +117,10 @@ impl Version {
         if self.levels[0].len() > 1 {
             self.prefetch_filters(order, key, hash);
         }
-        for (level, file) in self.candidates(order, key) {
-            if let Some(lookup) =
-                search.take(level, file, tables.table(file)?.get(key, hash, fill_cache)?)
-            {
+        for file in self.candidates(order, key) {
+            let table = tables.table(file)?;
+            let hit = table.get(key, hash, fill_cache)?;
+            if let Some(lookup) = search.take(file, &table, hit) {
                 return Ok(lookup);
             }
         }
@@ -136,10 +136,10 @@ impl Version {
     ) -> Result<Option<Lookup<'_>>> {
         let hash = hash_key(user_key(key));
         let mut search = Search::default();
-        for (level, file) in self.candidates(order, key) {
+        for file in self.candidates(order, key) {
             let Some(table) = TableSet::usable_table_of(file) else { return Ok(None) };
             let Some(hit) = table.get_in_memory(key, hash)? else { return Ok(None) };
-            if let Some(lookup) = search.take(level, file, hit) {
+            if let Some(lookup) = search.take(file, &table, hit) {
                 return Ok(Some(lookup));
             }
         }
@@ -162,14 +162,14 @@ impl Version {
         let mut steps = Vec::with_capacity(2 * keys.size_hint().0);
         for (number, key) in keys.clone().enumerate() {
             let hash = hash_key(user_key(key));
-            for (level, file) in self.candidates(order, key) {
+            for file in self.candidates(order, key) {
                 // A table that cannot be opened is an error only if the look-up comes as far as
                 // there.
                 let table = tables.table(file).map(TableRef::into_arc);
                 if let Ok(table) = &table {
                     table.prefetch_filter(hash);
                 }
-                steps.push(Step { number, key, hash, level, file, table, place: None });
+                steps.push(Step { number, key, hash, file, table, place: None });
             }
         }
         for step in &mut steps {
@@ -188,8 +188,9 @@ impl Version {
             let (mut search, mut lookup) = (Search::default(), None);
             while let Some(step) = steps.next_if(|step| step.number == number) {
                 if lookup.is_none() {
-                    let hit = step.table?.get_at(step.key, step.place, fill_cache)?;
-                    lookup = search.take(step.level, step.file, hit);
+                    let table = step.table?;
+                    let hit = table.get_at(step.key, step.place, fill_cache)?;
+                    lookup = search.take(step.file, &table, hit);
                 }
             }
             found(lookup.unwrap_or_else(|| search.without_hit()))?;
@@ -208,24 +209,21 @@ impl Version {
             .for_each(|table| table.prefetch_filter(hash));
     }
 
-    /// The files that may hold the user key of `key`, newest first, with their levels.
+    /// The files that may hold the user key of `key`, newest first.
     #[inline]
     fn candidates<'a, 'k>(
         &'a self,
         order: &'k InternalOrder,
         key: &'k [u8],
-    ) -> impl Iterator<Item = (usize, &'a Arc<FileMeta>)> + use<'a, 'k> {
+    ) -> impl Iterator<Item = &'a Arc<FileMeta>> + use<'a, 'k> {
         let wanted = user_key(key);
-        let level_0 = self.levels[0]
-            .iter()
-            .filter(move |file| covers(&order.keys, file, wanted))
-            .map(|file| (0, file));
+        let level_0 = self.levels[0].iter().filter(move |file| covers(&order.keys, file, wanted));
         let deeper = (1..NUM_LEVELS).filter_map(move |level| {
             let files = &self.levels[level];
             let file = files.get(files.find(order, key))?;
             let covered =
                 order.keys.compare(file.smallest_user_key(), wanted) != KeyOrdering::Greater;
-            covered.then_some((level, file))
+            covered.then_some(file)
         });
         level_0.chain(deeper)
     }

@@ -1,5 +1,6 @@
 //! How tables are read, and what becomes of a database whose disk cannot read a part of one.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -264,4 +265,46 @@ fn mapped_tables_stay_open_beyond_max_open_files() {
     db.put(b"more", &value).expect("writes");
     db.flush().expect("flushes");
     assert!(read_all() <= ROOM);
+}
+
+/// With a filter a run more costs lookups little, and compactions take the device and the page
+/// cache from them. A seek reads a block of each run.
+#[test]
+fn lookups_in_more_data_than_memory_compact_nothing_that_filters_spare_them() {
+    const KEYS: u32 = 2_000;
+    for bits in [10, 0] {
+        let disk = Disk::new();
+        let options = || {
+            Options::new()
+                .create_if_missing(true)
+                .env(Arc::new(disk.clone()))
+                .write_buffer_size(64 << 20)
+                .table_filter_bits(bits)
+                .compression(Compression::None)
+        };
+        let db = Db::open("/db", options().seek_compaction(false)).expect("opens");
+        let value = [7; 10_000];
+        (0..KEYS).for_each(|number| db.put(key(number), value).expect("writes"));
+        db.compact_range::<&[u8]>(..).expect("compacts");
+        (0..KEYS).step_by(2).for_each(|number| db.put(key(number), value).expect("writes"));
+        db.flush().expect("flushes");
+        db.close().expect("closes");
+
+        disk.available_memory.store(30 << 20, Ordering::Relaxed);
+        let db = Db::open("/db", options()).expect("opens");
+        let runs = || db.files().iter().map(|file| file.level).collect::<BTreeSet<_>>().len();
+        assert_eq!(runs(), 2);
+        for number in (0..KEYS).cycle().take(20_000) {
+            assert!(db.get(key(number)).expect("reads").is_some());
+        }
+        db.wait_idle().expect("rests");
+        assert_eq!(runs() == 2, bits > 0, "{bits} bits");
+        let mut cursor = db.cursor().expect("a cursor");
+        for number in (0..KEYS).cycle().take(20_000) {
+            cursor.seek(key(number));
+            assert!(cursor.valid());
+        }
+        db.wait_idle().expect("rests");
+        assert_eq!(runs(), 1);
+    }
 }

@@ -36,6 +36,7 @@ fn settings(is_write_idle: bool) -> PlanSettings {
         oldest_snapshot: 100,
         range_delete_bytes: 0,
         read_triggered_bytes,
+        ahead_of_reads: true,
         expired_before: 0,
     }
 }
@@ -227,6 +228,16 @@ fn a_read_triggered_compaction_makes_one_run_where_it_pays() {
     };
     assert_eq!(after_reads_worth(5), None, "that is not all there is");
     assert_eq!(after_reads_worth(6), Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false)));
+    let not_ahead = |version: &Version, megabytes: u64| {
+        let settings = PlanSettings {
+            read_triggered_bytes: Some(megabytes * MB),
+            ahead_of_reads: false,
+            ..settings(true)
+        };
+        chosen(Planner { version, settings: &settings, busy: &[] }.pick())
+    };
+    assert_eq!(not_ahead(&cheap, 4), None);
+    assert_eq!(not_ahead(&cheap, 5), Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false)));
     let deeper = version(&[
         (1, 6, 1, "b", "c"),
         (2, 7, 5, "a", "d"),

@@ -525,10 +525,12 @@ impl Options {
         /// let options = Options::new().file_mode(0o600).dir_mode(0o700); // for its owner alone
         /// ```
         dir_mode: u32 = |v| v;
-        /// Compact tables that many lookups searched without a hit, and compact towards one sorted
-        /// run while there are reads and no writes, or eight scans or more for each write: at once
-        /// where little has to be rewritten for it, all of the database when the reads since the
-        /// last write have been worth it (256 bytes a seek, 32 a look-up). Default: true.
+        /// Compact tables without a filter that many lookups searched without a hit, and compact
+        /// towards one sorted run while there are reads and no writes, or eight scans or more for
+        /// each write: at once where little has to be rewritten for it, all of the database when
+        /// the reads since the last write have been worth it (256 bytes a seek, 32 a look-up). Of
+        /// a database larger than memory nothing is rewritten at once, and a seek is worth 16 KiB.
+        /// Default: true.
         ///
         /// ```
         /// # use terrace::*;

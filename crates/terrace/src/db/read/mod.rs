@@ -145,7 +145,7 @@ fn found(
     options: &ReadOptions,
 ) -> Result<Option<Found<'static>>> {
     if core.files.options.seek_compaction && is_sampled() {
-        sample_read(core, Read::Lookup, lookup.wasted.map(|(_, file)| file));
+        sample_read(core, Read::Lookup, lookup.wasted);
     }
     let Some(hit) = lookup.hit else { return Ok(None) };
     match EntryKind::from_byte(hit.tag as u8) {

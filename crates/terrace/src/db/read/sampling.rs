@@ -43,7 +43,11 @@ pub(super) fn sample_read(core: &DbImpl, kind: Read, wasted: Option<&Arc<FileMet
         let sample = READ_SAMPLE as i64;
         (1..=sample).contains(&file.seeks_left.fetch_sub(sample, Ordering::Relaxed))
     };
-    let becomes_idle = core.background.read_stats.sample(core.views.visible_sequence(), kind);
+    let becomes_idle = core.background.read_stats.sample(
+        core.views.visible_sequence(),
+        kind,
+        core.files.tables.exceed_memory(),
+    );
     if becomes_idle || wasted.is_some_and(exhausted) {
         let mut state = core.background.state.lock();
         state.is_write_idle |= becomes_idle;

@@ -257,6 +257,8 @@ impl Background {
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
             range_delete_bytes,
             read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth()),
+            // Otherwise they would take the device and the page cache from the reads.
+            ahead_of_reads: !self.files.tables.exceed_memory(),
             expired_before: self.files.catalogue.expired_before(self.files.env.as_ref()),
         }
     }

@@ -23,6 +23,8 @@ const SEEKS_FOR_A_WRITE: u64 = 8;
 /// an entry of 116 bytes; for a look-up it is a filter, a tenth of that.
 const SEEK_WORTH: u64 = 256;
 const LOOKUP_WORTH: u64 = 32;
+/// From a device, a block is 60 µs or more, in which a compaction rewrites so much.
+const DEVICE_SEEK_WORTH: u64 = 16 << 10;
 
 /// A read that asks for fewer sorted runs.
 #[derive(Clone, Copy)]
@@ -46,17 +48,24 @@ pub(in crate::db) struct ReadStats {
 }
 
 impl ReadStats {
-    /// Takes note of a sampled read. True when enough of them have seen the same last write, and
-    /// once more when they have been worth what [`look_again`](Self::look_again) said.
-    pub(in crate::db) fn sample(&self, sequence: SequenceNumber, kind: Read) -> bool {
+    /// Takes note of a sampled read, of more data than memory if `from_device`. True when enough of
+    /// them have seen the same last write, and once more when they have been worth what
+    /// [`look_again`](Self::look_again) said.
+    pub(in crate::db) fn sample(
+        &self,
+        sequence: SequenceNumber,
+        kind: Read,
+        from_device: bool,
+    ) -> bool {
         if self.last_sequence.swap(sequence, Ordering::Relaxed) != sequence {
             self.samples.store(0, Ordering::Relaxed);
             self.worth.store(0, Ordering::Relaxed);
             self.look_at.store(0, Ordering::Relaxed);
         }
-        let worth = match kind {
-            Read::Lookup => LOOKUP_WORTH,
-            Read::Seek => SEEK_WORTH,
+        let worth = match (kind, from_device) {
+            (Read::Lookup, _) => LOOKUP_WORTH,
+            (Read::Seek, false) => SEEK_WORTH,
+            (Read::Seek, true) => DEVICE_SEEK_WORTH,
         };
         let worth =
             worth * READ_SAMPLE + self.worth.fetch_add(worth * READ_SAMPLE, Ordering::Relaxed);
