@@ -93,6 +93,7 @@ lint:
 	$(CARGO) fmt --all --check
 	cd lab && $(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) clippy --workspace --all-features --quiet -- -D warnings
 	cd lab && $(CARGO) clippy --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib --quiet
 
@@ -113,6 +114,8 @@ test-engine:
 test-rest: lint
 	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(SCHEDULES) \
 	    $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
+	$(CARGO) test -p terrace --features zstd --profile quick --quiet --lib compression
+	$(CARGO) test -p terrace --features zstd --profile quick --quiet --test features codecs
 	$(MAKE) --no-print-directory portable
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize

@@ -125,9 +125,9 @@ fn compression(value: &Bound<'_, PyAny>) -> PyResult<Compression> {
         Ok(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
         Err(_) => text("compression", value)?,
     };
-    match name.as_str() {
-        "snappy" => Ok(Compression::Snappy),
-        _ => Err(PyValueError::new_err("'compression' must be None or 'snappy'")),
+    match Compression::from_name(&name) {
+        Some(compression) if compression != Compression::None => Ok(compression),
+        _ => Err(PyValueError::new_err("'compression' must be None, 'snappy', 'lz4' or 'zstd'")),
     }
 }
 

@@ -52,6 +52,24 @@ def test_large_values_go_to_value_files(directory: pathlib.Path) -> None:
         assert len(list(directory.glob("*.vlog"))) == 1
 
 
+def test_tables_with_lz4(directory: pathlib.Path) -> None:
+    entries = [(b"key%04d" % number, b"value " * 20) for number in range(1000)]
+    with terrace.DB(directory, create_if_missing=True, compression="lz4") as db:
+        db.update(entries)
+        db.flush()
+        assert db.stats()["is_extended"]
+    with terrace.DB(directory) as db:
+        assert list(db) == entries
+        db.compact_range()
+    with pytest.raises(ValueError, match="compression"):
+        terrace.DB(directory, compression="lz5")  # type: ignore[arg-type]
+    try:
+        terrace.DB(directory, compression="zstd").close()
+    except terrace.Error as error:
+        # A build without the feature.
+        assert "zstd" in str(error)
+
+
 def test_reports_have_the_fields_of_their_types(
     db: terrace.DB, directory: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) block_restart_interval: i32,
     pub(crate) max_file_size: usize,
     pub(crate) compression: i32,
+    /// Instead of `compression`.
+    pub(crate) own_compression: Option<Compression>,
     pub(crate) read_only: bool,
     pub(crate) prepared_transactions: bool,
     pub(crate) table_filter_bits: usize,
@@ -66,6 +68,7 @@ impl Default for Settings {
             block_restart_interval: 16,
             max_file_size: 2 << 20,
             compression: 1,
+            own_compression: None,
             read_only: false,
             prepared_transactions: false,
             table_filter_bits: 10,
@@ -93,7 +96,7 @@ impl Settings {
             .block_size(self.block_size)
             .block_restart_interval(usize::try_from(self.block_restart_interval).unwrap_or(1))
             .max_file_size(self.max_file_size)
-            .compression(compression)
+            .compression(self.own_compression.unwrap_or(compression))
             .read_only(self.read_only)
             .prepared_transactions(self.prepared_transactions)
             .table_filter_bits(self.table_filter_bits)

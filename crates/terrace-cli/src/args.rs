@@ -336,16 +336,17 @@ Examples:
 An extended database keeps values from --value-log on, 4K unless it says otherwise, in value files,
 uncompressed, so that compactions do not copy them again and again. LevelDB refuses to open it. It
 is extended while it has value files: where a program opens it without Options::value_log, or a
-command without --value-log, compactions bring values back into tables. A plain database is one that
-LevelDB opens.
+command without --value-log, compactions bring values back into tables. Tables with LZ4 or zstd make
+a database extended, too. A plain database is one that LevelDB opens.
 
-All tables are rewritten in place, with free space for a second copy of them. No other program may
-have the database open. A conversion that is killed leaves a whole database, which a second run
+All tables are rewritten in place, with --compression, snappy unless it says otherwise, and with free
+space for a second copy of them. No other program may have the database open. A conversion that is killed leaves a whole database, which a second run
 converts.
 
 Examples:
   terrace convert DB --to extended               values of 4 KiB and more into value files
   terrace convert DB --to extended --value-log 64K
+  terrace convert DB --to extended --compression lz4
   terrace convert DB --to plain                  for LevelDB
   terrace convert DB --to plain --json | jq .after")]
     Convert(ConvertCommand),

@@ -101,7 +101,7 @@ pub(crate) struct WriteArgs {
         help_heading = "Writing"
     )]
     table_filter_bits: Option<usize>,
-    /// How blocks of new tables are compressed
+    /// How blocks of new tables are compressed. With lz4 or zstd LevelDB does not open the database
     #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
     compression: CompressionName,
     /// Bytes of a block before compression [default: 4K]
@@ -210,6 +210,15 @@ pub(crate) enum CompressionName {
     #[default]
     Snappy,
     None,
+    Lz4,
+    Zstd,
+}
+
+impl CompressionName {
+    /// Whether LevelDB reads it.
+    pub(crate) fn is_leveldbs(self) -> bool {
+        matches!(self, CompressionName::Snappy | CompressionName::None)
+    }
 }
 
 impl From<CompressionName> for Compression {
@@ -217,6 +226,8 @@ impl From<CompressionName> for Compression {
         match name {
             CompressionName::Snappy => Compression::Snappy,
             CompressionName::None => Compression::None,
+            CompressionName::Lz4 => Compression::Lz4,
+            CompressionName::Zstd => Compression::Zstd,
         }
     }
 }
@@ -286,6 +297,11 @@ impl OpenArgs {
 }
 
 impl WriteArgs {
+    /// How new tables are compressed.
+    pub(crate) fn compression(&self) -> CompressionName {
+        self.compression
+    }
+
     /// The options of opening among them.
     pub(crate) fn open_args(&self) -> &OpenArgs {
         &self.open

@@ -44,6 +44,8 @@ pub struct OptionSet {
     pub range_delete_batch: usize,
     /// Bytes of a value that goes to a value file; 0: none does.
     pub value_log: usize,
+    /// LZ4 instead of snappy.
+    pub lz4: bool,
     /// Keys in the order of [`ReverseComparator`].
     pub reverse: bool,
 }
@@ -69,6 +71,7 @@ impl Default for OptionSet {
             paranoid_checks: false,
             range_delete_batch: 4096,
             value_log: 0,
+            lz4: false,
             reverse: false,
         }
     }
@@ -95,6 +98,7 @@ impl OptionSet {
             paranoid_checks: rng.one_in(4),
             range_delete_batch: *rng.pick(&[0, 0, 5, 4096]),
             value_log: *rng.pick(&[0, 0, 1, 20, 500]),
+            lz4: rng.one_in(4),
             reverse: rng.one_in(6),
         }
     }
@@ -132,7 +136,7 @@ impl OptionSet {
                 range_delete_batch: 0,
                 bloom_bits: 1,
                 value_log: 20,
-                snappy: false,
+                lz4: true,
                 ..base()
             },
             OptionSet {
@@ -169,7 +173,11 @@ impl OptionSet {
             .block_restart_interval(self.block_restart_interval)
             .write_buffer_size(self.write_buffer_size)
             .max_file_size(self.max_file_size)
-            .compression(if self.snappy { Compression::Snappy } else { Compression::None })
+            .compression(match (self.snappy, self.lz4) {
+                (false, _) => Compression::None,
+                (true, false) => Compression::Snappy,
+                (true, true) => Compression::Lz4,
+            })
             .block_cache_size(self.block_cache_size)
             .max_open_files(self.max_open_files)
             .reuse_logs(self.reuse_logs)

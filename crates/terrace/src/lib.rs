@@ -32,6 +32,9 @@
 //! memory of many databases, [`verify()`] and [`repair()`] for what disks do, [`Stats`] and
 //! [`EventListener`] for what is going on, [`Env`] for other places than the file system,
 //! [`inspect`] for single files.
+//!
+//! Features, none of them on by default: `zstd` for tables with [`Compression::Zstd`] (libzstd, in
+//! C; what has it is read without the feature, more slowly), `invariants` for checks in tests.
 
 mod base;
 mod cache;

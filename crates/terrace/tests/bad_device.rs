@@ -65,8 +65,9 @@ fn reader() {
     let Ok(access) = std::env::var(ACCESS) else { return };
     let path = |name| std::env::var_os(name).expect("set").into();
     let (image, mounted): (std::path::PathBuf, std::path::PathBuf) = (path(IMAGE), path(MOUNTED));
+    let check = access.ends_with("check");
     let access = match access.as_str() {
-        "auto" => ReadAccess::Auto,
+        "auto" | "auto, check" => ReadAccess::Auto,
         "pread" => ReadAccess::Pread,
         _ => ReadAccess::Mapped,
     };
@@ -78,6 +79,10 @@ fn reader() {
         .open(image)
         .and_then(|image| image.set_len(0))
         .expect("cuts the image off");
+    if check {
+        let report = db.verify().map(|report| report.is_clean());
+        assert!(!report.unwrap_or(false), "the device cannot read");
+    }
     for number in [KEYS / 2, KEYS / 2, KEYS / 4] {
         let error = db.get(key(number)).expect_err("the device cannot read");
         assert_eq!((error.kind(), error.raw_os_error()), (ErrorKind::Io, Some(EIO)), "{error}");
@@ -114,7 +119,8 @@ fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
     db.compact_range::<&[u8]>(..).expect("compacts");
     db.close().expect("closes");
     drop(mounted);
-    for (access, signal) in [("pread", None), ("auto", None), ("mapped", Some(SIGBUS))] {
+    let ways = [("pread", None), ("auto", None), ("auto, check", None), ("mapped", Some(SIGBUS))];
+    for (access, signal) in ways {
         fs::copy(&original, &image).expect("copies");
         let _mounted = mount(&image, &dir).expect("mounts");
         let program = std::env::current_exe().expect("a program");

@@ -78,6 +78,7 @@ fn lines(stats: &Stats) -> String {
     line("value_files", stats.value_files as u64);
     line("value_file_bytes", stats.value_file_bytes);
     line("value_bytes_used", stats.value_bytes_used);
+    line("is_extended", u64::from(stats.is_extended));
     line("snapshots", stats.snapshots as u64);
     line("stall_count", stats.stall_count);
     line("stall_micros", stats.stall_micros);

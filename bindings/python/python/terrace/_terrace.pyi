@@ -47,6 +47,7 @@ class Stats(TypedDict):
     value_files: int
     value_file_bytes: int
     value_bytes_used: int
+    is_extended: bool
     snapshots: int
     oldest_snapshot_seconds: float | None
     stall_count: int
@@ -279,7 +280,7 @@ class DB(_Writes):
         block_size: int | None = None,
         block_restart_interval: int | None = None,
         max_file_size: int | None = None,
-        compression: Literal["snappy"] | None = "snappy",
+        compression: Literal["snappy", "lz4", "zstd"] | None = "snappy",
         bloom_filter_bits: int | None = 0,
         comparator: Callable[[bytes, bytes], int] | None = None,
         comparator_name: bytes | None = None,

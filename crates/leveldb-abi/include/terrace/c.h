@@ -71,6 +71,12 @@ LEVELDB_EXPORT void terrace_options_set_mapped_log(leveldb_options_t*, uint8_t);
  * 4 GiB - 1 fails the open. */
 LEVELDB_EXPORT void terrace_options_set_value_log(leveldb_options_t*, size_t bytes);
 
+/* How new tables are compressed: "none", "snappy", "lz4" or "zstd". The first table with one of the
+ * latter two makes the database extended, as a value file does. "zstd" fails the open where this
+ * library was built without it. The later of this and leveldb_options_set_compression counts.
+ * Returns 1, or 0, and nothing has changed, if the name is unknown or null. */
+LEVELDB_EXPORT uint8_t terrace_options_set_compression(leveldb_options_t*, const char* name);
+
 /* One bound, in bytes, for the memory of all databases that are opened with it: memtables, indexes
  * and filters of open tables, cached blocks and those that readers hold. Writers wait before it is
  * exceeded, reads never. An eighth of it bounds a memtable, and databases without a cache of their

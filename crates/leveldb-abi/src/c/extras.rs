@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::ops::Bound;
 use std::{ptr, slice};
 
-use terrace::{PinnedValue, ReadAccess, Result};
+use terrace::{Compression, PinnedValue, ReadAccess, Result};
 
 use super::database::{Database, read_options, write_options};
 use super::error::{last_error, reporting, required};
@@ -61,6 +61,17 @@ export! {
         if let Some(options) = options.as_mut() {
             options.plain.value_log = Some(bytes);
         }
+    }
+
+    /// Sets how new tables are compressed, by name. 0, and nothing has changed, if it is unknown.
+    fn terrace_options_set_compression(options: *mut COptions, name: *const c_char) -> u8 {
+        let name = String::from_utf8_lossy(c_string(name));
+        let (Some(options), Some(compression)) = (options.as_mut(), Compression::from_name(&name))
+        else {
+            return 0;
+        };
+        options.plain.own_compression = Some(compression);
+        1
     }
 
     /// Sets the bits for each key of the filters for whole tables.

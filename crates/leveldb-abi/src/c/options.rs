@@ -162,7 +162,10 @@ export! {
 
     /// Sets the compression: 0 none, 1 snappy.
     fn leveldb_options_set_compression(options: *mut COptions, compression: c_int) {
-        set!(options, plain.compression = compression);
+        if let Some(options) = options.as_mut() {
+            options.plain.compression = compression;
+            options.plain.own_compression = None;
+        }
     }
 
     /// Reads the present, through the cache.

@@ -62,7 +62,7 @@ impl Report {
 }
 
 /// Every number of the statistics, by its name.
-fn numbers(stats: &Stats) -> [(&'static str, u64); 30] {
+fn numbers(stats: &Stats) -> [(&'static str, u64); 31] {
     [
         ("sequence", stats.sequence),
         ("memtable_bytes", stats.memtable_bytes),
@@ -85,6 +85,8 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 30] {
         ("value_files", stats.value_files as u64),
         ("value_file_bytes", stats.value_file_bytes),
         ("value_bytes_used", stats.value_bytes_used),
+        // 1 or 0.
+        ("is_extended", u64::from(stats.is_extended)),
         ("snapshots", stats.snapshots as u64),
         // 0 without one, too.
         (

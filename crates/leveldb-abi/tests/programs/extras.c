@@ -1,4 +1,5 @@
 /* Uses every function of terrace/c.h. Argument: an empty directory. */
+#define _GNU_SOURCE
 #include <leveldb/c.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -459,6 +460,7 @@ static void Nulls(void) {
   terrace_options_set_read_access(NULL, terrace_read_access_pread);
   terrace_options_set_mapped_log(NULL, 0);
   terrace_options_set_value_log(NULL, 1);
+  CHECK(terrace_options_set_compression(NULL, "lz4") == 0);
   CHECK(terrace_memory_budget_used(NULL) == 0);
   terrace_options_set_memory_budget(NULL, NULL);
   terrace_memory_budget_destroy(NULL);
@@ -506,6 +508,51 @@ static void ValueLog(const char* dir) {
   unsetenv("TERRACE_VALUE_LOG");
   terrace_options_set_value_log(options, 5000);
   CHECK(ValueFiles(options, name) > 0);
+  leveldb_options_destroy(options);
+}
+
+/* Whether LevelDB refuses the database: its MANIFEST bears another name. */
+static int IsExtended(const char* name) {
+  char path[1100];
+  char text[64] = "";
+  snprintf(path, sizeof(path), "%s/CURRENT", name);
+  FILE* file = fopen(path, "r");
+  CHECK(file != NULL && fgets(text, sizeof(text), file) != NULL);
+  fclose(file);
+  text[strcspn(text, "\n")] = 0;
+  snprintf(path, sizeof(path), "%s/%s", name, text);
+  file = fopen(path, "r");
+  CHECK(file != NULL);
+  char bytes[4096];
+  const size_t size = fread(bytes, 1, sizeof(bytes), file);
+  fclose(file);
+  return memmem(bytes, size, "terrace.extended.", 17) != NULL;
+}
+
+static void Compressions(const char* dir) {
+  char name[1000];
+  snprintf(name, sizeof(name), "%s/compressions", dir);
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  CHECK(terrace_options_set_compression(options, "lzma") == 0);
+  CHECK(terrace_options_set_compression(options, NULL) == 0);
+  const char* const names[] = {"snappy", "lz4", "none", "lz4"};
+  for (int i = 0; i < 4; i++) {
+    CHECK(terrace_options_set_compression(options, names[i]) == 1);
+    /* The later setting counts. */
+    if (i == 3) leveldb_options_set_compression(options, leveldb_snappy_compression);
+    leveldb_t* db = leveldb_open(options, name, &err);
+    OK;
+    leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+    leveldb_put(db, write, "key", 3, names[i], strlen(names[i]), &err);
+    OK;
+    leveldb_writeoptions_destroy(write);
+    leveldb_compact_range(db, NULL, 0, NULL, 0);
+    uint64_t extended = 2;
+    CHECK(terrace_stat(db, "is_extended", &extended) == 1 && extended == (i == 1));
+    leveldb_close(db);
+    CHECK(IsExtended(name) == (i == 1));
+  }
   leveldb_options_destroy(options);
 }
 
@@ -715,6 +762,7 @@ int main(int argc, char** argv) {
   Nulls();
   TwoPhases(argv[1]);
   ValueLog(argv[1]);
+  Compressions(argv[1]);
 
   leveldb_logger_t* logger = terrace_logger_create(&lines, Destroy, Log);
   leveldb_options_t* options = leveldb_options_create();

@@ -1,10 +1,12 @@
 //! `convert`: large values into value files, or back into tables.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use terrace::CompactOptions;
+use terrace::inspect::{self, EditItem, ManifestItem};
+use terrace::{CompactOptions, Options};
 
 use super::upkeep::Held;
 use crate::directory::{FileType, list_files};
@@ -28,6 +30,9 @@ pub(crate) struct ConvertCommand {
     write: WriteArgs,
 }
 
+/// What the name of the comparator begins with in an extended database (docs/format.md).
+const EXTENDED: &str = "terrace.extended.";
+
 // No comments on the variants: clap would print a paragraph for each.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
@@ -44,6 +49,9 @@ impl ConvertCommand {
                 return Err(Failure::other("a plain database has no value log: drop --value-log"));
             }
         };
+        if self.to == Target::Plain && !self.write.compression().is_leveldbs() {
+            return Err(Failure::other("LevelDB does not read that: drop --compression"));
+        }
         let db = self.write.open_with_value_log(&self.db, threshold, Missing::Fail)?.db;
         let progress = Progress::spinner("converting");
         let before = Held::by(&db);
@@ -57,7 +65,7 @@ impl ConvertCommand {
         }
         if self.json {
             return out.json(&json!({
-                "extended": after.value_files > 0,
+                "extended": after.is_extended,
                 "value_log": threshold,
                 "before": as_json(before),
                 "after": as_json(after),
@@ -65,7 +73,7 @@ impl ConvertCommand {
         }
         out.line(format!("before: {}", shown(before)))?;
         out.line(format!("after: {}", shown(after)))?;
-        out.line(match (self.to, after.value_files > 0) {
+        out.line(match (self.to, after.is_extended) {
             (_, true) => "the database is extended: LevelDB does not open it".to_owned(),
             (Target::Plain, false) => "the database is plain: LevelDB opens it".to_owned(),
             (Target::Extended, false) => format!(
@@ -76,15 +84,26 @@ impl ConvertCommand {
     }
 }
 
-/// Fails if value files are left.
+/// Fails if value files are left, or LevelDB refuses the MANIFEST.
 fn check_plain(path: &Path) -> Result<()> {
     let mut files = list_files(path)?;
     files.retain(|file| file.file_type == FileType::Values);
-    match files.first() {
+    let values = files.first().map(|file| path.join(&file.name));
+    let current = std::fs::read_to_string(path.join("CURRENT"))
+        .map_err(|error| Failure::other(format!("{}: {error}", path.join("CURRENT").display())))?;
+    let manifest = path.join(current.trim_end());
+    let mut is_extended = false;
+    inspect::manifest(&manifest, &Options::new(), &mut |item| {
+        if let ManifestItem::Edit(EditItem { comparator: Some(name), .. }) = item {
+            is_extended |= name.starts_with(EXTENDED);
+        }
+        ControlFlow::Continue(())
+    })?;
+    match values.or(is_extended.then_some(manifest)) {
         None => Ok(()),
         Some(file) => Err(Failure::other(format!(
             "{} is left: the database is not plain yet; run the command again",
-            path.join(&file.name).display()
+            file.display()
         ))),
     }
 }

@@ -63,6 +63,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
         "log_bytes": bytes_of(files, FileType::Log),
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
+        "extended": stats.is_extended,
         "value_bytes_used": stats.value_bytes_used,
         "memtable_bytes": stats.memtable_bytes,
         "immutable_memtables": stats.immutable_memtables,
@@ -138,6 +139,7 @@ fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
         stats.value_files > 0,
         format!("{}, {values}, {used} of it used", stats.value_files),
     );
+    fact("extended", stats.is_extended, "yes: LevelDB refuses the database".to_owned());
     fact("logs", true, size(bytes_of(files, FileType::Log)));
     fact(
         "on disk",

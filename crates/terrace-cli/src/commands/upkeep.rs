@@ -245,6 +245,7 @@ pub(super) struct Held {
     pub(super) table_bytes: u64,
     pub(super) value_files: usize,
     pub(super) value_bytes: u64,
+    pub(super) is_extended: bool,
 }
 
 impl Held {
@@ -255,6 +256,7 @@ impl Held {
             table_bytes: files.iter().map(|file| file.size).sum(),
             value_files: stats.value_files,
             value_bytes: stats.value_file_bytes,
+            is_extended: stats.is_extended,
         }
     }
 }

@@ -205,3 +205,28 @@ fn a_load_says_that_values_stay_in_tables() {
         1
     );
 }
+
+/// LZ4 makes a database extended as value files do.
+#[test]
+fn a_database_with_lz4_is_extended_until_it_is_converted() {
+    let tool = Tool::new();
+    // A key is no name of a comparator.
+    let lines: String =
+        (0..2000).map(|i| format!("terrace.extended.{i:05}\tvalue {i}\n")).collect();
+    tool.ok_with(&["load", "db", "--compression", "lz4"], lines.as_bytes());
+    tool.ok(&["compact", "db", "--compression", "lz4"]);
+    assert!(tool.ok(&["stat", "db"]).contains("yes: LevelDB refuses the database\n"));
+    let stat: Value = serde_json::from_str(&tool.ok(&["stat", "db", "--json"])).expect("JSON");
+    assert_eq!(stat["extended"], true);
+    let table = tool.files("db", ".ldb").pop().expect("a table");
+    let blocks = tool.ok(&["inspect", &table.to_string_lossy()]);
+    assert!(blocks.contains("lz4"), "{blocks}");
+    tool.run(&["convert", "db", "--to", "plain", "--compression", "lz4"])
+        .fails(2, "LevelDB does not read that: drop --compression");
+    assert!(tool.ok(&["convert", "db", "--to", "plain"]).ends_with("LevelDB opens it\n"));
+    assert!(!tool.ok(&["stat", "db"]).contains("LevelDB refuses"));
+    assert_eq!(tool.ok(&["dump", "db"]), lines);
+    if cfg!(not(feature = "zstd")) {
+        tool.run(&["compact", "db", "--compression", "zstd"]).fails(2, "the feature zstd");
+    }
+}

@@ -300,6 +300,7 @@ pub(crate) fn complete_table(
             smallest: table.smallest,
             largest: table.largest,
             values: table.values,
+            codecs: table.properties.codecs,
         },
         contents: Contents::from(table.properties),
         value_files: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 use crate::env::WritableFile;
 
-use super::compression::{Compression, RAW, SNAPPY};
+use super::compression::{Codecs, Compression, Compressor, RAW};
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, trailer};
 
 /// Bytes that are collected before the file is written to.
@@ -18,8 +18,9 @@ pub(super) struct BlockWriter {
     filled: usize,
     /// Where the next block begins.
     offset: u64,
-    encoder: snap::raw::Encoder,
+    compressor: Compressor,
     compression: Compression,
+    codecs: Codecs,
     bytes_per_sync: u64,
     /// Bytes that the file has, and how many of them the system was asked to write out.
     written: u64,
@@ -37,8 +38,9 @@ impl BlockWriter {
             buffer: Vec::new(),
             filled: 0,
             offset: 0,
-            encoder: snap::raw::Encoder::new(),
+            compressor: Compressor::new(),
             compression,
+            codecs: Codecs::default(),
             bytes_per_sync,
             written: 0,
             writeback: 0,
@@ -50,6 +52,12 @@ impl BlockWriter {
         self.compression = compression;
     }
 
+    /// The compressions beyond LevelDB's that blocks so far have, or those to come may have.
+    pub(super) fn codecs(&self) -> Codecs {
+        let to_come = Compressor::bound(self.compression, 0);
+        self.codecs.union(to_come.map_or_else(Codecs::default, |(kind, _)| Codecs::of(kind)))
+    }
+
     /// The bytes of the file so far, collected ones included.
     pub(super) fn offset(&self) -> u64 {
         self.offset
@@ -57,19 +65,15 @@ impl BlockWriter {
 
     /// Writes a block, compressed if that is worth its while.
     pub(super) fn write(&mut self, contents: &[u8]) -> Result<BlockHandle> {
-        if self.compression == Compression::None {
+        let Some((kind, longest)) = Compressor::bound(self.compression, contents.len()) else {
             return self.write_raw(contents);
-        }
-        // Zero: too large for the format.
-        let longest = snap::raw::max_compress_len(contents.len());
-        if longest == 0 {
-            return self.write_raw(contents);
-        }
+        };
         self.reserve(longest + TRAILER_SIZE)?;
         let output = &mut self.buffer[self.filled..self.filled + longest];
-        match self.encoder.compress(contents, output) {
-            Ok(size) if size < contents.len() - contents.len() / 8 => {
-                let trailer = trailer(&output[..size], SNAPPY);
+        match self.compressor.compress(self.compression, contents, output) {
+            Some(size) if size < contents.len() - contents.len() / 8 => {
+                let trailer = trailer(&output[..size], kind);
+                self.codecs = self.codecs.union(Codecs::of(kind));
                 self.filled += size;
                 Ok(self.end_block(size, trailer))
             }
@@ -79,12 +83,13 @@ impl BlockWriter {
 
     /// Whether blocks are compressed here in the way that `stored` is.
     pub(super) fn takes(&self, stored: &StoredBlock<'_>) -> bool {
-        self.compression == Compression::Snappy && stored.kind() == SNAPPY
+        self.compression.is_of(stored.kind(), stored.contents())
     }
 
     /// Writes a block of another file as it is there, checksum and all.
     pub(super) fn copy(&mut self, stored: &StoredBlock<'_>) -> Result<BlockHandle> {
         let bytes = stored.bytes();
+        self.codecs = self.codecs.union(Codecs::of(stored.kind()));
         self.put(bytes)?;
         let handle = BlockHandle { offset: self.offset, size: (bytes.len() - TRAILER_SIZE) as u64 };
         self.offset += bytes.len() as u64;

@@ -1,19 +1,34 @@
 //! How blocks are compressed.
 //!
-//! Terrace writes raw and snappy blocks only, as LevelDB does. It also reads what forks write: zstd
-//! and zlib, which share an identifier and are told apart by their first bytes, and raw deflate.
+//! Unless options say otherwise Terrace writes raw and snappy blocks only, as LevelDB does. With
+//! LZ4 or zstd the database is extended. Terrace also reads what forks write: zstd and zlib, which
+//! share an identifier and are told apart by their first bytes, and raw deflate.
 //!
 //! No output is allocated before its size was bounded. For snappy the bound is exact: no element of
 //! the format makes more than 64 bytes out of 3, so a header that claims more lies. Deflate cannot
 //! expand beyond 1,032 to 1. Zstd can, without a useful limit; such blocks may grow to that same
-//! ratio or to [`FOREIGN_FLOOR`], whichever is more.
+//! ratio or to [`FOREIGN_FLOOR`], whichever is more, and none that is larger is written. LZ4 makes no
+//! more than 255 bytes out of one.
 
+#[cfg(feature = "zstd")]
+use std::cell::RefCell;
+use std::fmt;
 use std::io::Read;
+
+use crate::base::coding::{get_varint32, put_varint32};
+use crate::base::error::{Error, Result as Outcome};
+
+use lz4_flex::block::{CompressTable, compress_into_with_table};
 
 use super::buffer::Buffer;
 
 /// How the blocks of a table are compressed when it is written. A block that compression would
 /// shrink by less than an eighth is stored raw.
+///
+/// LevelDB 1.23 reads none of the blocks that are written with LZ4 or zstd. A database that has
+/// such a table is *extended*: its MANIFEST bears a name that LevelDB and earlier versions of
+/// Terrace refuse. It is plain again once compactions without these settings have rewritten the
+/// last such table (`terrace convert --to plain`). Which setting reads a table does not matter.
 ///
 /// ```
 /// # use terrace::*;
@@ -22,12 +37,134 @@ use super::buffer::Buffer;
 /// # Ok::<_, terrace::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Compression {
     /// Not at all.
     None,
     /// With snappy.
     #[default]
     Snappy,
+    /// With LZ4: about as small as snappy, and as fast.
+    Lz4,
+    /// With zstd, level 3: smaller than the others, and slower to write and to read. Needs the
+    /// feature `zstd`; without it opening a database with this setting fails with
+    /// [`NotSupported`](crate::ErrorKind::NotSupported).
+    Zstd,
+}
+
+impl Compression {
+    /// Its name in lower case: `none`, `snappy`, `lz4`, `zstd`.
+    ///
+    /// ```
+    /// assert_eq!(terrace::Compression::Snappy.name(), "snappy");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Snappy => "snappy",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+
+    /// The compression of that name.
+    ///
+    /// ```
+    /// use terrace::Compression;
+    /// assert_eq!(Compression::from_name("lz4"), Some(Compression::Lz4));
+    /// assert_eq!(Compression::from_name("bzip2"), None);
+    /// ```
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Compression::None, Compression::Snappy, Compression::Lz4, Compression::Zstd]
+            .into_iter()
+            .find(|compression| compression.name() == name)
+    }
+
+    /// Whether LevelDB 1.23 reads it.
+    pub(crate) fn is_leveldbs(self) -> bool {
+        matches!(self, Compression::None | Compression::Snappy)
+    }
+
+    /// Whether a compressed block is one of this compression's.
+    pub(super) fn is_of(self, kind: u8, compressed: &[u8]) -> bool {
+        match self {
+            Compression::None => false,
+            Compression::Snappy => kind == SNAPPY,
+            Compression::Lz4 => kind == LZ4,
+            Compression::Zstd => kind == ZSTD_OR_ZLIB && compressed.starts_with(&ZSTD_MAGIC),
+        }
+    }
+
+    /// Fails if this build cannot write it.
+    pub(crate) fn check(self) -> Outcome<()> {
+        if self == Compression::Zstd && cfg!(not(feature = "zstd")) {
+            let message = "Compression::Zstd needs the feature zstd of the crate terrace";
+            return Err(Error::not_supported(message));
+        }
+        Ok(())
+    }
+}
+
+const LZ4_BIT: u64 = 1;
+const ZSTD_BIT: u64 = 2;
+
+/// The compressions beyond LevelDB's that blocks of a table have, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Codecs(u64);
+
+impl Codecs {
+    /// As a file says it. Bits that are not known here stay: they are
+    /// [unknown](Codecs::has_unknown).
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Codecs(bits)
+    }
+
+    /// Of a block with this identifier.
+    pub(super) fn of(kind: u8) -> Self {
+        Codecs(match kind {
+            LZ4 => LZ4_BIT,
+            // Those of forks, which share identifiers, among them.
+            ZSTD_OR_ZLIB | DEFLATE => ZSTD_BIT,
+            _ => 0,
+        })
+    }
+
+    /// Whether a later version of Terrace has written blocks that this one cannot read.
+    pub(crate) fn has_unknown(self) -> bool {
+        self.0 & !(LZ4_BIT | ZSTD_BIT) != 0
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whether LevelDB reads all blocks.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those in either.
+    pub(crate) fn union(self, other: Codecs) -> Codecs {
+        Codecs(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are among these.
+    pub(crate) fn contains(self, other: Codecs) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    /// Their names.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        let unknown = if self.has_unknown() { u64::MAX << 2 } else { 0 };
+        let names = [(LZ4_BIT, "lz4"), (ZSTD_BIT, "zstd"), (unknown, "unknown")];
+        names.into_iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, name)| name).collect()
+    }
+}
+
+impl fmt::Display for Codecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names().join(" and "))
+    }
 }
 
 /// The identifiers in block trailers.
@@ -35,10 +172,14 @@ pub(super) const RAW: u8 = 0;
 pub(super) const SNAPPY: u8 = 1;
 const ZSTD_OR_ZLIB: u8 = 2;
 const DEFLATE: u8 = 4;
+/// Terrace's own: the size as a varint, then a block of LZ4.
+pub(super) const LZ4: u8 = 0x54;
 
 const SNAPPY_MAX_RATIO: usize = 22;
 const DEFLATE_MAX_RATIO: usize = 1032;
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// A match is lengthened by 255 with each byte.
+const LZ4_MAX_RATIO: usize = 255;
+pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The size to which a block of a foreign compression may always grow.
 const FOREIGN_FLOOR: usize = 64 << 20;
@@ -50,13 +191,14 @@ pub(super) fn name(kind: u8) -> &'static str {
         SNAPPY => "snappy",
         ZSTD_OR_ZLIB => "zstd or zlib",
         DEFLATE => "deflate",
+        LZ4 => "lz4",
         _ => "unknown",
     }
 }
 
 /// Whether blocks with this identifier can be read.
 pub(super) fn is_known(kind: u8) -> bool {
-    matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE)
+    matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE | LZ4)
 }
 
 /// The bytes of a compressed block. `kind` is not [`RAW`].
@@ -66,16 +208,17 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
         ZSTD_OR_ZLIB if compressed.starts_with(&ZSTD_MAGIC) => zstd(compressed),
         ZSTD_OR_ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(
             compressed,
-            foreign_limit(compressed),
+            foreign_limit(compressed.len()),
         )
         .map(Buffer::from)
         .map_err(|_| "its zlib stream is damaged or too large"),
         DEFLATE => miniz_oxide::inflate::decompress_to_vec_with_limit(
             compressed,
-            foreign_limit(compressed),
+            foreign_limit(compressed.len()),
         )
         .map(Buffer::from)
         .map_err(|_| "its deflate stream is damaged or too large"),
+        LZ4 => lz4(compressed),
         _ => Err("unknown compression"),
     }
 }
@@ -94,8 +237,145 @@ fn snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
     Ok(output)
 }
 
+fn lz4(compressed: &[u8]) -> Result<Buffer, &'static str> {
+    const DAMAGED: &str = "its LZ4 data is damaged";
+    let mut rest = compressed;
+    let length = get_varint32(&mut rest).ok_or(DAMAGED)? as usize;
+    if length > rest.len().saturating_mul(LZ4_MAX_RATIO) {
+        return Err("its LZ4 header claims more than can be");
+    }
+    let mut output = Buffer::with_length(length)?;
+    match lz4_flex::block::decompress_into(rest, output.as_mut_slice()) {
+        Ok(written) if written == length => Ok(output),
+        _ => Err(DAMAGED),
+    }
+}
+
+/// What compresses blocks, one after the other.
+pub(super) struct Compressor {
+    snappy: snap::raw::Encoder,
+    lz4: CompressTable,
+    /// The size before a block of LZ4.
+    head: Vec<u8>,
+    #[cfg(feature = "zstd")]
+    zstd: Option<zstd::bulk::Compressor<'static>>,
+}
+
+impl Compressor {
+    pub(super) fn new() -> Self {
+        Compressor {
+            snappy: snap::raw::Encoder::new(),
+            lz4: CompressTable::default(),
+            head: Vec::new(),
+            #[cfg(feature = "zstd")]
+            zstd: None,
+        }
+    }
+
+    /// The identifier of blocks that are compressed so, and the most that `length` bytes take;
+    /// `None` if they are stored as they are.
+    pub(super) fn bound(compression: Compression, length: usize) -> Option<(u8, usize)> {
+        match compression {
+            Compression::None => None,
+            // Zero: too large for the format.
+            Compression::Snappy => match snap::raw::max_compress_len(length) {
+                0 => None,
+                longest => Some((SNAPPY, longest)),
+            },
+            Compression::Lz4 => {
+                u32::try_from(length).ok()?;
+                Some((LZ4, 5 + lz4_flex::block::get_maximum_output_size(length)))
+            }
+            #[cfg(feature = "zstd")]
+            Compression::Zstd => Some((ZSTD_OR_ZLIB, zstd::zstd_safe::compress_bound(length))),
+            #[cfg(not(feature = "zstd"))]
+            Compression::Zstd => None,
+        }
+    }
+
+    /// Compresses into `output`, which has the room that `bound` says. Returns the size, `None` if
+    /// the block is to be stored as it is.
+    pub(super) fn compress(
+        &mut self,
+        compression: Compression,
+        contents: &[u8],
+        output: &mut [u8],
+    ) -> Option<usize> {
+        match compression {
+            Compression::None => None,
+            Compression::Snappy => self.snappy.compress(contents, output).ok(),
+            Compression::Lz4 => {
+                self.head.clear();
+                put_varint32(&mut self.head, u32::try_from(contents.len()).ok()?);
+                let (first, rest) = output.split_at_mut_checked(self.head.len())?;
+                first.copy_from_slice(&self.head);
+                let size = compress_into_with_table(contents, rest, &mut self.lz4).ok()?;
+                Some(first.len() + size)
+            }
+            #[cfg(feature = "zstd")]
+            Compression::Zstd => {
+                if self.zstd.is_none() {
+                    self.zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).ok();
+                }
+                let size = self.zstd.as_mut()?.compress_to_buffer(contents, output).ok()?;
+                // What no reader would take for sound is stored as it is.
+                (contents.len() <= foreign_limit(size)).then_some(size)
+            }
+            #[cfg(not(feature = "zstd"))]
+            Compression::Zstd => None,
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+const ZSTD_LEVEL: i32 = 3;
+
+#[cfg(feature = "zstd")]
+thread_local! {
+    /// Making one costs more than a block does.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
+        const { RefCell::new(None) };
+}
+
+/// What a zstd frame may claim for its size to be allocated at once.
+#[cfg(feature = "zstd")]
+const LIKELY_ZSTD_RATIO: usize = 100;
+#[cfg(feature = "zstd")]
+const LIKELY_SIZE: usize = 1 << 20;
+
+#[cfg(feature = "zstd")]
 fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
-    let limit = foreign_limit(compressed) as u64;
+    // Whoever wrote it may have left the size out, or claim what is not there: then the output grows
+    // with what comes.
+    let likely = compressed.len().saturating_mul(LIKELY_ZSTD_RATIO).max(LIKELY_SIZE);
+    let size = zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten();
+    match size.and_then(|size| usize::try_from(size).ok()) {
+        Some(size) if size <= likely => {
+            let mut output = Buffer::with_length(size)?;
+            let written = DECOMPRESSOR.try_with(|kept| {
+                let mut kept = kept.borrow_mut();
+                if kept.is_none() {
+                    *kept = zstd::bulk::Decompressor::new().ok();
+                }
+                kept.as_mut()?.decompress_to_buffer(compressed, output.as_mut_slice()).ok()
+            });
+            match written {
+                Ok(Some(written)) if written == size => Ok(output),
+                // It is damaged, or more frames follow, or the thread is ending.
+                _ => streamed_zstd(compressed),
+            }
+        }
+        _ => streamed_zstd(compressed),
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
+    streamed_zstd(compressed)
+}
+
+fn streamed_zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
+    let limit = foreign_limit(compressed.len()) as u64;
     let mut source = compressed;
     let mut decoder =
         ruzstd::decoding::StreamingDecoder::new_with_max_window_size(&mut source, limit)
@@ -108,8 +388,9 @@ fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
     }
 }
 
-fn foreign_limit(compressed: &[u8]) -> usize {
-    compressed.len().saturating_mul(DEFLATE_MAX_RATIO).max(FOREIGN_FLOOR)
+/// The most that a block of `compressed` bytes may hold.
+fn foreign_limit(compressed: usize) -> usize {
+    compressed.saturating_mul(DEFLATE_MAX_RATIO).max(FOREIGN_FLOOR)
 }
 
 #[cfg(test)]
@@ -150,6 +431,20 @@ mod tests {
         );
         assert_eq!(plain(ZSTD_OR_ZLIB, &zstd).as_deref(), Ok(&text[..]));
         assert!(decompress(3, &zstd).is_err());
+        let mut lz4 = vec![0; Compressor::bound(Compression::Lz4, text.len()).expect("a bound").1];
+        let size =
+            Compressor::new().compress(Compression::Lz4, &text, &mut lz4).expect("compresses");
+        lz4.truncate(size);
+        assert_eq!(plain(LZ4, &lz4).as_deref(), Ok(&text[..]));
+        for cut in 0..lz4.len() {
+            assert!(plain(LZ4, &lz4[..cut]).is_err());
+        }
+        lz4[..2].copy_from_slice(&[0xff, 0xff]);
+        assert!(plain(LZ4, &lz4).is_err());
+        assert_eq!(
+            plain(LZ4, &[0xff, 0xff, 0xff, 0x7f, 0]),
+            Err("its LZ4 header claims more than can be")
+        );
         for cut in 0..zstd.len() {
             assert!(plain(ZSTD_OR_ZLIB, &zstd[..cut]).is_err());
         }

@@ -125,7 +125,8 @@ fn mapped_range<'a>(file: &'a dyn RandomAccessFile, range: &Range<usize>) -> &'a
     file.mapped().and_then(|bytes| bytes.get(range.start..range.end)).unwrap_or_default()
 }
 
-/// Reads, verifies and decompresses the block at `handle`.
+/// Reads, verifies and decompresses the block at `handle`. Returns the identifier in its trailer,
+/// too.
 ///
 /// Nothing is allocated before the handle was checked against the file's size. A raw block of a
 /// mapped file stays where it is.
@@ -133,7 +134,7 @@ pub(super) fn read_block(
     file: &Arc<dyn RandomAccessFile>,
     handle: BlockHandle,
     name: &str,
-) -> Result<BlockData> {
+) -> Result<(BlockData, u8)> {
     read_block_by(file, handle, name, |offset, buffer| file.read_at(offset, buffer))
 }
 
@@ -143,7 +144,7 @@ pub(super) fn read_block_by(
     handle: BlockHandle,
     name: &str,
     read_at: impl FnOnce(u64, &mut [u8]) -> Result<usize>,
-) -> Result<BlockData> {
+) -> Result<(BlockData, u8)> {
     let bad = |what: &str| {
         Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset))
     };
@@ -156,10 +157,11 @@ pub(super) fn read_block_by(
     if let Some(mapped) = file.mapped() {
         let stored = StoredBlock::new(mapped, handle).map_err(bad)?;
         if stored.kind == compression::RAW {
-            return Ok(BlockData::Mapped { file: Arc::clone(file), range: start..start + size });
+            let block = BlockData::Mapped { file: Arc::clone(file), range: start..start + size };
+            return Ok((block, stored.kind));
         }
         return compression::decompress(stored.kind, stored.contents)
-            .map(BlockData::Owned)
+            .map(|buffer| (BlockData::Owned(buffer), stored.kind))
             .map_err(bad);
     }
     let mut buffer = Buffer::with_length(size + TRAILER_SIZE).map_err(bad)?;
@@ -167,9 +169,10 @@ pub(super) fn read_block_by(
     let (contents, kind) = verify(buffer.as_slice()).map_err(bad)?;
     if kind == compression::RAW {
         buffer.truncate(size);
-        return Ok(BlockData::Owned(buffer));
+        return Ok((BlockData::Owned(buffer), kind));
     }
-    compression::decompress(kind, contents).map(BlockData::Owned).map_err(bad)
+    let buffer = compression::decompress(kind, contents).map_err(bad)?;
+    Ok((BlockData::Owned(buffer), kind))
 }
 
 /// A block as it stands in a mapped file, compressed and with its trailer, whose checksum was
@@ -203,6 +206,11 @@ impl<'a> StoredBlock<'a> {
     /// Block and trailer.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The block alone, compressed.
+    pub(super) fn contents(&self) -> &'a [u8] {
+        self.contents
     }
 
     /// The identifier of its compression.
@@ -285,7 +293,7 @@ mod tests {
             let file: Arc<dyn RandomAccessFile> = Arc::new(Shrunk(bytes.to_vec()));
             let handle = BlockHandle { offset: 0, size };
             read_block(&file, handle, "t.ldb")
-                .map(|data| data.as_slice().to_vec())
+                .map(|(data, _)| data.as_slice().to_vec())
                 .map_err(|error| error.to_string())
         };
         assert_eq!(read(&sound, 16), Ok(contents.to_vec()));

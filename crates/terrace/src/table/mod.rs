@@ -43,6 +43,7 @@ mod table_builder;
 mod table_dump;
 
 pub use block_cache::BlockCache;
+pub(crate) use compression::Codecs;
 pub use compression::Compression;
 pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock};
 

@@ -6,6 +6,8 @@
 use crate::base::coding::{get_varint64, put_varint64};
 use crate::base::internal_key::{SequenceNumber, TAG_SIZE, split, tag_sequence};
 
+use super::compression::Codecs;
+
 /// The name of the block in the metaindex.
 pub(super) const PROPERTIES_NAME: &str = "terrace.properties";
 
@@ -29,6 +31,8 @@ pub(crate) struct TableProperties {
     pub(crate) largest_sequence: SequenceNumber,
     /// When half of the entries have expired, in milliseconds since 1970; [`u64::MAX`] for never.
     pub(crate) half_expired: u64,
+    /// The compressions beyond LevelDB's that its blocks may have.
+    pub(crate) codecs: Codecs,
 }
 
 impl TableProperties {
@@ -42,6 +46,7 @@ impl TableProperties {
             smallest_sequence: SequenceNumber::MAX,
             largest_sequence: 0,
             half_expired: u64::MAX,
+            codecs: Codecs::default(),
         }
     }
 
@@ -73,8 +78,11 @@ impl TableProperties {
         for number in numbers {
             put_varint64(&mut block, number);
         }
-        if self.half_expired != u64::MAX {
+        if self.half_expired != u64::MAX || !self.codecs.is_empty() {
             put_varint64(&mut block, self.half_expired);
+        }
+        if !self.codecs.is_empty() {
+            put_varint64(&mut block, self.codecs.bits());
         }
         block
     }
@@ -93,9 +101,13 @@ impl TableProperties {
             smallest_sequence: next()?,
             largest_sequence: next()?,
             half_expired: u64::MAX,
+            codecs: Codecs::default(),
         };
         if !block.is_empty() {
             properties.half_expired = get_varint64(&mut block)?;
+        }
+        if !block.is_empty() {
+            properties.codecs = Codecs::from_bits(get_varint64(&mut block)?);
         }
         Some(properties)
     }
@@ -127,6 +139,11 @@ mod tests {
         assert!(with_expiry.starts_with(&block));
         assert_eq!(TableProperties::decode(&with_expiry), Some(properties));
         assert_eq!(TableProperties::decode(&with_expiry[..with_expiry.len() - 1]), None);
+        properties.half_expired = u64::MAX;
+        properties.codecs = Codecs::from_bits(1);
+        let with_codecs = properties.encode();
+        assert_eq!(TableProperties::decode(&with_codecs), Some(properties));
+        assert_eq!(TableProperties::decode(&block).map(|it| it.codecs), Some(Codecs::default()));
         block[0] = 2;
         assert_eq!(TableProperties::decode(&block), None);
     }

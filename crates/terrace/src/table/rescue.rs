@@ -35,7 +35,7 @@ const CHUNK: usize = 64 << 10;
 const LONGEST_KEPT: usize = 1 << 20;
 
 /// Bytes that show whether a block may begin with them.
-const LONGEST_BEGINNING: usize = 16;
+const LONGEST_BEGINNING: usize = 64;
 
 /// Takes the offset of a block, and a key and a value in it.
 pub(crate) type Visit<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<()> + 'a;
@@ -149,24 +149,36 @@ impl Window<'_> {
         Ok(None)
     }
 
-    /// Whether the bytes from here on look like a raw or snappy block: its first entry shares
-    /// nothing with a key before it, which is a zero, and has room for a tag. Spares the search
-    /// most of its checksums.
+    /// Whether the bytes from here on look like a block. Of zstd the frame's first bytes tell, of
+    /// the others the first entry. Spares the search most of its checksums.
     fn may_begin_block(&mut self) -> Result<bool> {
         self.has(LONGEST_BEGINNING)?;
         let bytes = self.rest();
-        if let Some((0, mut raw)) = bytes.split_first().map(|(first, rest)| (*first, rest))
-            && get_varint32(&mut raw).is_some_and(|length| length as usize >= TAG_SIZE)
-        {
+        if begins_with_entry(bytes) {
             return Ok(true);
         }
-        let mut snappy = bytes;
-        let unpacked = get_varint32(&mut snappy);
-        let Some((&tag, literal)) = snappy.split_first() else { return Ok(false) };
+        if bytes.starts_with(&compression::ZSTD_MAGIC) {
+            return Ok(true);
+        }
+        // Snappy and LZ4 begin with the size.
+        let mut packed = bytes;
+        let unpacked = get_varint32(&mut packed).filter(|&size| size as usize > TAG_SIZE);
+        let (Some(_), Some((&tag, literal))) = (unpacked, packed.split_first()) else {
+            return Ok(false);
+        };
         // A literal, its length in the tag or in up to four bytes behind it.
         let length_bytes = usize::from(tag >> 2).saturating_sub(59);
-        let is_literal = tag & 3 == 0 && literal.get(length_bytes) == Some(&0);
-        Ok(is_literal && unpacked.is_some_and(|size| size as usize > TAG_SIZE))
+        let is_snappy = tag & 3 == 0 && literal.get(length_bytes..).is_some_and(begins_with_entry);
+        // LZ4 has the length of its first literal in the upper half, and if that is 15 in bytes
+        // behind it up to one that is not 255.
+        let length_bytes = match tag >> 4 {
+            15 => literal.iter().position(|&byte| byte != 255).map(|last| last + 1),
+            0 => None,
+            _ => Some(0),
+        };
+        let is_lz4 =
+            length_bytes.is_some_and(|bytes| literal.get(bytes..).is_some_and(begins_with_entry));
+        Ok(is_snappy || is_lz4)
     }
 
     /// The block of `size` bytes that begins here, if it is one.
@@ -178,6 +190,15 @@ impl Window<'_> {
         };
         Block::parse(BlockData::Owned(buffer)).ok().map(Arc::new)
     }
+}
+
+/// Whether bytes begin as the first entry of a block: it shares nothing with a key before it, which
+/// is a zero, and its key has room for a tag.
+fn begins_with_entry(bytes: &[u8]) -> bool {
+    let Some((0, mut length)) = bytes.split_first().map(|(first, rest)| (*first, rest)) else {
+        return false;
+    };
+    get_varint32(&mut length).is_some_and(|length| length as usize >= TAG_SIZE)
 }
 
 /// Whether a block is the index: its entries point to blocks that follow each other from the

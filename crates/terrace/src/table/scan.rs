@@ -7,12 +7,14 @@ use std::sync::Arc;
 use crate::base::error::{Error, ErrorKind, Result};
 
 use super::block_iter::BlockIter;
+use super::compression::Codecs;
 use super::table::Table;
 
 /// An item of a scan, in the order of the file.
 pub(crate) enum ScanItem<'a> {
-    /// A data block of `size` bytes whose checksum is right. Its entries follow.
-    Block { size: u64 },
+    /// A data block of `size` bytes whose checksum is right, with the compressions beyond LevelDB's
+    /// that it has. Its entries follow.
+    Block { size: u64, codecs: Codecs },
     /// An entry of the block at `offset`. `fault` says why a look-up would not find it, if one
     /// would not.
     Entry { offset: u64, key: &'a [u8], value: &'a [u8], fault: Option<&'static str> },
@@ -34,14 +36,17 @@ impl Table {
                 Err(error) if error.kind() == ErrorKind::Io => self.load(handle),
                 loaded => loaded,
             };
-            match loaded {
-                Ok(block) => iter.set_block(Some(Arc::new(block))),
+            let codecs = match loaded {
+                Ok((block, codecs)) => {
+                    iter.set_block(Some(Arc::new(block)));
+                    codecs
+                }
                 Err(error) => {
                     visit(ScanItem::Damage { error, after, up_to })?;
                     continue;
                 }
-            }
-            visit(ScanItem::Block { size: handle.size })?;
+            };
+            visit(ScanItem::Block { size: handle.size, codecs })?;
             iter.seek_to_first();
             while iter.valid() {
                 let key = iter.key();

@@ -29,6 +29,7 @@ use super::block::Block;
 use super::block_cache::BlockCache;
 use super::block_iter::BlockIter;
 use super::block_ref::{BlockRef, BlockSlice};
+use super::compression::Codecs;
 use super::counters::{Outcome, ReadCounters};
 use super::entry::Damage;
 use super::external_cache::ExternalBlocks;
@@ -113,7 +114,7 @@ impl Table {
         let limit = file.size() - FOOTER_SIZE as u64;
         let bad_index = |damage: Damage| damaged(&name, footer.index, damage).context("index");
         let block =
-            Block::parse(load_block(&file, &populated, &policy, footer.index, &name, None)?)
+            Block::parse(load_block(&file, &populated, &policy, footer.index, &name, None)?.0)
                 .map_err(bad_index)?;
         let index = Index::decode(Arc::new(block), &settings.order, limit).map_err(bad_index)?;
         let slots = settings.cache.slots().slots(index.len());
@@ -147,7 +148,7 @@ impl Table {
         let Ok(entries) = self.metaindex() else { return };
         let read = |name: &[u8]| {
             let (_, handle) = entries.iter().find(|(entry, _)| entry == name)?;
-            self.read_block(*handle).ok()
+            Some(self.read_block(*handle).ok()?.0)
         };
         let properties = read(PROPERTIES_NAME.as_bytes())
             .and_then(|data| TableProperties::decode(data.as_slice()));
@@ -170,7 +171,7 @@ impl Table {
         let bad = |damage: Damage| {
             damaged(&self.name, self.footer.metaindex, damage).context("metaindex")
         };
-        let block = Block::parse(self.read_block(self.footer.metaindex)?).map_err(bad)?;
+        let block = Block::parse(self.read_block(self.footer.metaindex)?.0).map_err(bad)?;
         let mut allowance = KeyAllowance::of_block(block.size());
         let mut iter = BlockIter::new(0);
         iter.set_block(Some(Arc::new(block)));
@@ -388,7 +389,7 @@ impl Table {
     pub(crate) fn comparator(&self) -> Option<Vec<u8>> {
         let entries = self.metaindex().ok()?;
         let (_, handle) = entries.iter().find(|(name, _)| name == COMPARATOR_NAME.as_bytes())?;
-        Some(self.read_block(*handle).ok()?.as_slice().to_vec())
+        Some(self.read_block(*handle).ok()?.0.as_slice().to_vec())
     }
 
     /// The size of the file.
@@ -409,11 +410,12 @@ impl Table {
     }
 
     /// Reads and checks every block that holds no entries, past all caches, and says how each of
-    /// them is: offset, size, result.
-    pub(crate) fn for_each_meta_block(&self, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
+    /// them is: offset, size, and how it is compressed or what is wrong.
+    pub(crate) fn for_each_meta_block(&self, visit: &mut dyn FnMut(u64, u64, Result<Codecs>)) {
+        let codecs = |handle| self.read_block(handle).map(|(_, kind)| Codecs::of(kind));
         if let Ok(entries) = self.metaindex() {
             for (name, handle) in entries {
-                let result = self.read_block(handle).map(drop);
+                let result = codecs(handle);
                 visit(
                     handle.offset,
                     handle.size,
@@ -421,13 +423,10 @@ impl Table {
                 );
             }
         }
-        visit(self.footer.metaindex.offset, self.footer.metaindex.size, self.metaindex().map(drop));
-        let index = self.read_block(self.footer.index).map(drop);
-        visit(
-            self.footer.index.offset,
-            self.footer.index.size,
-            index.map_err(|error| error.context("index")),
-        );
+        let Footer { metaindex, index } = self.footer;
+        let result = self.metaindex().and_then(|_| codecs(metaindex));
+        visit(metaindex.offset, metaindex.size, result);
+        visit(index.offset, index.size, codecs(index).map_err(|error| error.context("index")));
     }
 
     pub(super) fn order(&self) -> &TableOrder {
@@ -509,17 +508,22 @@ impl Table {
         self.policy.is_unmapped() && !self.opened_unmapped
     }
 
-    fn read_block(&self, handle: BlockHandle) -> Result<BlockData> {
+    fn read_block(&self, handle: BlockHandle) -> Result<(BlockData, u8)> {
         load_block(&self.file, &self.populated, &self.policy, handle, &self.name, None)
     }
 
-    pub(super) fn load(&self, handle: BlockHandle) -> Result<Block> {
-        self.load_in(handle, None)
+    /// A block, and the compressions beyond LevelDB's that it has.
+    pub(super) fn load(&self, handle: BlockHandle) -> Result<(Block, Codecs)> {
+        let (data, kind) = self.read_block(handle)?;
+        Ok((self.parse(handle, data)?, Codecs::of(kind)))
     }
 
     fn load_in(&self, handle: BlockHandle, ahead: Option<&mut Readahead>) -> Result<Block> {
         let Table { file, populated, policy, name, .. } = self;
-        let data = load_block(file, populated, policy, handle, name, ahead)?;
+        self.parse(handle, load_block(file, populated, policy, handle, name, ahead)?.0)
+    }
+
+    fn parse(&self, handle: BlockHandle, data: BlockData) -> Result<Block> {
         let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
         let block = block.with_abbreviated_keys(&self.order, self.index.abbreviated_keys());
         Ok(match &self.account {
@@ -537,7 +541,7 @@ fn load_block(
     handle: BlockHandle,
     name: &str,
     ahead: Option<&mut Readahead>,
-) -> Result<BlockData> {
+) -> Result<(BlockData, u8)> {
     let size = handle.size.saturating_add(TRAILER_SIZE as u64);
     let data =
         populated.ensure(file.as_ref(), policy, handle.offset, size).and_then(|()| match ahead {

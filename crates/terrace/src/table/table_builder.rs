@@ -301,6 +301,8 @@ impl TableBuilder {
             let handle = self.writer.write_raw(&filter.finish())?;
             metaindex.add(FULL_FILTER_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
+        // The index is yet to come.
+        self.properties.codecs = self.writer.codecs();
         if self.settings.order.is_internal() {
             let handle = self.writer.write_raw(&self.properties.encode())?;
             metaindex.add(PROPERTIES_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));

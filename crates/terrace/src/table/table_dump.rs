@@ -68,12 +68,9 @@ impl TableDump {
 
     /// The block of entries at `handle`.
     pub(crate) fn block(&self, handle: BlockHandle) -> Result<BlockDump> {
-        let data = read_block(&self.file, handle, &self.name)?;
-        let mut kind = [0];
-        // `read_block` has read the trailer already.
-        self.file.read_at(handle.offset + handle.size, &mut kind)?;
+        let (data, kind) = read_block(&self.file, handle, &self.name)?;
         let block = Block::parse(data).map_err(|damage| self.damaged(handle, damage))?;
-        Ok(BlockDump { block: Arc::new(block), compression: compression::name(kind[0]) })
+        Ok(BlockDump { block: Arc::new(block), compression: compression::name(kind) })
     }
 
     /// Checks the checksum of the block at `handle`, whatever it holds.

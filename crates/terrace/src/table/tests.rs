@@ -124,7 +124,7 @@ fn get(table: &Table, key: &[u8], fill_cache: bool) -> Result<Option<TableHit>> 
 /// Every block of the file, data blocks first: offset, size, and how it is.
 fn for_each_block(table: &Table, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
     for &handle in table.index().handles() {
-        let result = table.load(handle).and_then(|block| {
+        let result = table.load(handle).and_then(|(block, _)| {
             let mut iter = BlockIter::new(table.order().tag_size());
             iter.set_block(Some(Arc::new(block)));
             iter.seek_to_first();
@@ -135,7 +135,7 @@ fn for_each_block(table: &Table, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
         });
         visit(handle.offset, handle.size, result);
     }
-    table.for_each_meta_block(visit);
+    table.for_each_meta_block(&mut |offset, size, result| visit(offset, size, result.map(drop)));
 }
 
 /// Bytewise, backwards, as a foreign order.

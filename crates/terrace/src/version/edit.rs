@@ -10,6 +10,7 @@ use crate::base::coding::{put_length_prefixed, put_varint32, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{SequenceNumber, TAG_SIZE};
 use crate::base::value_pointer::ValueUse;
+use crate::table::Codecs;
 
 use super::NUM_LEVELS;
 
@@ -24,6 +25,7 @@ const TAG_PREVIOUS_LOG: u32 = 9;
 // Terrace's, in extended databases only. LevelDB knows no such numbers and refuses the MANIFEST.
 const TAG_NEW_VALUE_FILE: u32 = 0x5401;
 const TAG_VALUES_OF_TABLE: u32 = 0x5402;
+const TAG_CODECS_OF_TABLE: u32 = 0x5403;
 
 /// A table file as an edit records it. Keys are internal keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub(crate) struct NewFile {
     pub(crate) largest: Vec<u8>,
     /// How much of which value files it points at, by ascending numbers.
     pub(crate) values: Vec<ValueUse>,
+    /// The compressions beyond LevelDB's that its blocks may have.
+    pub(crate) codecs: Codecs,
 }
 
 /// A value file as an edit records it.
@@ -65,6 +69,12 @@ pub(crate) struct VersionEdit {
 }
 
 impl VersionEdit {
+    /// Whether a database with it is extended.
+    pub(crate) fn is_extended(&self) -> bool {
+        !self.new_value_files.is_empty()
+            || self.new_files.iter().any(|file| !file.codecs.is_empty())
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut dst = Vec::new();
         for (tag, number) in [
@@ -111,6 +121,11 @@ impl VersionEdit {
                 put_varint64(&mut dst, used.bytes);
             }
         }
+        for file in self.new_files.iter().filter(|file| !file.codecs.is_empty()) {
+            put_varint32(&mut dst, TAG_CODECS_OF_TABLE);
+            put_varint64(&mut dst, file.number);
+            put_varint64(&mut dst, file.codecs.bits());
+        }
         // At the end, for `ends_in_name`. Readers take the fields in any order.
         if let Some(name) = &self.comparator {
             put_varint32(&mut dst, TAG_COMPARATOR);
@@ -132,8 +147,7 @@ impl VersionEdit {
 
     pub(crate) fn decode(mut src: &[u8]) -> Result<Self> {
         let mut edit = VersionEdit::default();
-        // The places of new files by their numbers, as far as they have been looked for.
-        let mut places = BTreeMap::new();
+        let mut places = Places::default();
         while !src.is_empty() {
             let tag = get_varint32(&mut src).ok_or_else(|| bad("tag"))?;
             match tag {
@@ -167,6 +181,7 @@ impl VersionEdit {
                     smallest: key(&mut src, "new file")?,
                     largest: key(&mut src, "new file")?,
                     values: Vec::new(),
+                    codecs: Codecs::default(),
                 }),
                 TAG_NEW_VALUE_FILE => edit.new_value_files.push(NewValueFile {
                     number: number(&mut src, "new value file")?,
@@ -175,15 +190,42 @@ impl VersionEdit {
                 }),
                 TAG_VALUES_OF_TABLE => {
                     let (table, values) = values_of_table(&mut src)?;
-                    let unseen = edit.new_files.iter().enumerate().skip(places.len());
-                    places.extend(unseen.map(|(at, file)| (file.number, at)));
-                    let place = places.get(&table).ok_or_else(|| bad("values of a table"))?;
-                    edit.new_files[*place].values = values;
+                    let place = places.of(table, &edit.new_files);
+                    let place = place.ok_or_else(|| bad("values of a table"))?;
+                    edit.new_files[place].values = values;
+                }
+                TAG_CODECS_OF_TABLE => {
+                    let table = number(&mut src, "codecs of a table")?;
+                    let codecs = Codecs::from_bits(number(&mut src, "codecs of a table")?);
+                    if codecs.has_unknown() {
+                        let message =
+                            format!("table {table:06} has a compression of a later version");
+                        return Err(Error::not_supported(message));
+                    }
+                    let place = places.of(table, &edit.new_files);
+                    let place = place.ok_or_else(|| bad("codecs of a table"))?;
+                    edit.new_files[place].codecs = codecs;
                 }
                 _ => return Err(Error::corruption(format!("unknown tag {tag} in a version edit"))),
             }
         }
         Ok(edit)
+    }
+}
+
+/// The places of new files by their numbers, as far as they have been looked for.
+#[derive(Default)]
+struct Places {
+    by_number: BTreeMap<u64, usize>,
+    seen: usize,
+}
+
+impl Places {
+    fn of(&mut self, table: u64, files: &[NewFile]) -> Option<usize> {
+        let unseen = files.iter().enumerate().skip(self.seen);
+        self.by_number.extend(unseen.map(|(at, file)| (file.number, at)));
+        self.seen = files.len();
+        self.by_number.get(&table).copied()
     }
 }
 
@@ -249,6 +291,7 @@ mod tests {
                     ValueUse { file: 70, bytes: 1 << 20 },
                     ValueUse { file: 76, bytes: 1 << 34 },
                 ],
+                codecs: Codecs::from_bits(3),
             }],
             new_value_files: vec![NewValueFile { number: 76, size: 1 << 35, value_bytes: 1 << 34 }],
         }
@@ -285,6 +328,27 @@ mod tests {
         let descending = [table, values(&[77, 2, 76, 5, 70, 5])].concat();
         assert!(VersionEdit::decode(&descending).is_err());
         assert!(VersionEdit::decode(&[TAG_COMPACT_POINTER as u8, 0, 3, 1, 2, 3]).is_err());
+    }
+
+    /// goleveldb repeats tables. A later version's compression is no damage.
+    #[test]
+    fn codecs_are_the_last_table_s_of_that_number_and_known() {
+        let codecs = |bits: u64| {
+            let mut tag = Vec::new();
+            put_varint32(&mut tag, TAG_CODECS_OF_TABLE);
+            [77, bits].iter().for_each(|&number| put_varint64(&mut tag, number));
+            tag
+        };
+        let file = NewFile { codecs: Codecs::default(), ..full().new_files.remove(0) };
+        let new_files = vec![NewFile { number: 76, ..file.clone() }, file.clone(), file];
+        let edit = VersionEdit { new_files, ..VersionEdit::default() }.encode();
+        let decoded = VersionEdit::decode(&[edit.clone(), codecs(1), codecs(2)].concat());
+        let files = decoded.expect("decodes").new_files;
+        let bits: Vec<_> = files.iter().map(|file| file.codecs.bits()).collect();
+        assert_eq!(bits, [0, 0, 2]);
+        let error = VersionEdit::decode(&[edit, codecs(4)].concat()).expect_err("unknown");
+        assert_eq!(error.kind(), crate::base::error::ErrorKind::NotSupported);
+        assert!(VersionEdit::decode(&codecs(1)).is_err(), "a table of another edit");
     }
 
     #[test]

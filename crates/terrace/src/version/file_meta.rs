@@ -15,7 +15,7 @@ use crate::base::internal_key::user_key;
 use crate::base::locks::Mutex;
 use crate::base::mutation::mutated;
 use crate::base::value_pointer::ValueUse;
-use crate::table::{Table, TableProperties};
+use crate::table::{Codecs, Table, TableProperties};
 use arc_swap::ArcSwapOption;
 
 use super::edit::NewFile;
@@ -110,6 +110,8 @@ pub(crate) struct FileMeta {
     pub(crate) largest: Vec<u8>,
     /// How much of which value files it points at.
     pub(crate) values: Vec<ValueUse>,
+    /// The compressions beyond LevelDB's that its blocks may have.
+    pub(crate) codecs: Codecs,
     /// The open table; managed by [`TableSet`](super::table_set::TableSet).
     pub(crate) table: ArcSwapOption<Table>,
     /// Set on use, cleared by the table set's clock.
@@ -136,6 +138,7 @@ impl FileMeta {
             smallest: file.smallest,
             largest: file.largest,
             values: file.values,
+            codecs: file.codecs,
             table: ArcSwapOption::empty(),
             recently_used: AtomicBool::new(false),
             seeks_left: AtomicI64::new(seeks),
@@ -170,6 +173,7 @@ impl FileMeta {
             smallest: self.smallest.clone(),
             largest: self.largest.clone(),
             values: self.values.clone(),
+            codecs: self.codecs,
         }
     }
 

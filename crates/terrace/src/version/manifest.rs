@@ -16,7 +16,8 @@ use super::filename;
 use super::version::Version;
 
 /// What the name of a comparator begins with in the MANIFEST of an extended database, which has
-/// value files: no reader of LevelDB's format opens a database by a comparator that it does not know.
+/// value files, or tables with LZ4 or zstd: no reader of LevelDB's format opens a database by a
+/// comparator that it does not know.
 const EXTENDED: &[u8] = b"terrace.extended.";
 
 /// The name of the comparator as a MANIFEST has it.
@@ -55,7 +56,8 @@ pub(crate) struct ManifestState {
     /// The logs are Terrace's: it named the first one, and no edit since is LevelDB's, which starts
     /// a MANIFEST or adds an edit before it logs.
     pub(crate) is_terraces: bool,
-    /// It bears a name that LevelDB refuses, because tables point into value files.
+    /// It bears a name that LevelDB refuses, because tables point into value files or have LZ4 or
+    /// zstd.
     pub(crate) is_extended: bool,
     pub(crate) edits: u64,
 }
@@ -288,6 +290,7 @@ mod tests {
             smallest: key(smallest),
             largest: key(largest),
             values: Vec::new(),
+            codecs: Default::default(),
         }
     }
 

@@ -315,6 +315,11 @@ impl Version {
         (0..NUM_LEVELS).map(|level| self.level_bytes(level)).sum()
     }
 
+    /// Whether LevelDB must not open a database in this state.
+    pub(crate) fn is_extended(&self) -> bool {
+        !self.values.is_empty() || self.files().any(|(_, file)| !file.codecs.is_empty())
+    }
+
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
         self.levels
             .iter()

@@ -267,8 +267,7 @@ impl VersionSet {
 
     /// Makes edits durable, in one MANIFEST.
     fn write(&mut self, edits: &[VersionEdit]) -> Result<()> {
-        let becomes_extended =
-            !self.is_extended && edits.iter().any(|edit| !edit.new_value_files.is_empty());
+        let becomes_extended = !self.is_extended && edits.iter().any(VersionEdit::is_extended);
         let has_room = |writer: &&mut LogWriter| {
             writer.offset() < self.settings.max_manifest_size && !becomes_extended
         };
@@ -300,8 +299,7 @@ impl VersionSet {
         let ManifestSettings { env, dir, file_mode, .. } = self.settings.clone();
         let path = dir.join(filename::manifest(number));
         let next_file_number = Some(self.numbers.peek());
-        let is_extended = !self.current.values.is_empty()
-            || edits.iter().any(|edit| !edit.new_value_files.is_empty());
+        let is_extended = self.current.is_extended() || edits.iter().any(VersionEdit::is_extended);
         let written = env
             .create(&path, CreateOptions { mode: file_mode, exclusive: true })
             .and_then(|file| {
@@ -382,9 +380,9 @@ impl VersionSet {
     }
 
     /// Closes the MANIFEST. Every edit was synced when it was written. A database that was extended
-    /// and points into no value file any more is plain again.
+    /// and has neither value files nor tables that LevelDB cannot read any more is plain again.
     pub(crate) fn close(&mut self) -> Result<()> {
-        if self.is_extended && self.current.values.is_empty() && self.writer.is_some() {
+        if self.is_extended && !self.current.is_extended() && self.writer.is_some() {
             // It stays extended otherwise, until another edit begins a MANIFEST.
             let _ = self.roll(&[self.no_change()]);
         }
@@ -447,7 +445,7 @@ pub(crate) fn begin_history(
     let file =
         settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
-    let is_extended = !edit.new_value_files.is_empty();
+    let is_extended = edit.is_extended();
     if is_extended {
         writer.add_record(&settings.encode_name())?;
     }

@@ -280,6 +280,7 @@ fn scripts_survive_a_crash_at_every_step() {
                 reuse_logs: rng.one_in(2),
                 range_delete_batch: 0,
                 value_log: *rng.pick(&[0, 1, 100]),
+                lz4: rng.one_in(2),
                 ..OptionSet::default()
             };
             trial(seed ^ number as u64, settings, &counts, &watchdog).run(

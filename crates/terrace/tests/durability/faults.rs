@@ -194,6 +194,7 @@ fn every_single_failure_is_survived() {
             mapped_log: number % 2 == 0,
             reuse_logs: number % 3 == 0,
             value_log: usize::from(number % 3 == 1),
+            lz4: number % 2 == 1,
             ..OptionSet::default()
         };
         for after in 0..operations(script, &settings) {

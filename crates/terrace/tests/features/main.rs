@@ -2,6 +2,7 @@
 
 mod bulk_load;
 mod checkpoint;
+mod codecs;
 mod compaction_filter;
 mod expiry;
 mod expiry_faults;

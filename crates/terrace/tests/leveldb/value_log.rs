@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use terrace::{CompactOptions, Db, Options};
+use terrace::{CompactOptions, Compression, Db, Options};
 use terrace_testkit::leveldb::{Peer, PeerOptions};
 
 const THRESHOLD: usize = 1000;
@@ -89,6 +89,35 @@ fn leveldb_refuses_extended_databases_and_changes_nothing() {
     assert!(entries(&db) == expected);
     db.close().expect("closes");
     check_refused(&peer, &dir.path().join("copy"), "a checkpoint");
+}
+
+/// Tables that LevelDB does not read make a database extended, too.
+#[test]
+fn leveldb_refuses_tables_with_lz4_and_reads_them_once_they_are_rewritten() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    let open = |compression| {
+        let options = Options::new().create_if_missing(true).compression(compression);
+        Db::open(&path, options).expect("opens")
+    };
+    let expected = sample(0..300);
+    let db = open(Compression::Lz4);
+    for (key, value) in &expected {
+        db.put(key, value).expect("puts");
+    }
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    check_refused(&peer, &path, "tables with LZ4");
+    let db = open(Compression::Snappy);
+    assert!(db.stats().is_extended && entries(&db) == expected);
+    db.close().expect("closes");
+    check_refused(&peer, &path, "its next MANIFEST");
+    let db = open(Compression::Snappy);
+    rewrite(&db);
+    db.close().expect("closes");
+    let options = PeerOptions { create: false, ..PeerOptions::default() };
+    assert!(peer.entries(&path, &options).expect("LevelDB reads") == expected);
 }
 
 #[test]

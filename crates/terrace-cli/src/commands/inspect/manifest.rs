@@ -91,13 +91,17 @@ impl Printer<'_> {
                 "  add value file {number}: {size} bytes, {value_bytes} of them values"
             ))?;
         }
-        for AddedTable { level, number, size, smallest, largest, values } in &edit.added {
+        for table in &edit.added {
+            let AddedTable { level, number, size, smallest, largest, values, compressions } = table;
             let (smallest, largest) = (self.show(smallest), self.show(largest));
             self.line(format!(
                 "  add table {number} to level {level}: {size} bytes, {smallest} .. {largest}"
             ))?;
             for (file, bytes) in values {
                 self.line(format!("    points at {bytes} bytes in value file {file}"))?;
+            }
+            if !compressions.is_empty() {
+                self.line(format!("    compressed with {}", compressions.join(" and ")))?;
             }
         }
         Ok(())
@@ -129,6 +133,7 @@ impl Printer<'_> {
                     "values": table.values.iter()
                         .map(|(file, bytes)| json!({ "file": file, "bytes": bytes }))
                         .collect::<Vec<_>>(),
+                    "compressions": table.compressions,
                 }))
                 .collect::<Vec<_>>(),
             "added_value_files": edit.added_value_files.iter()

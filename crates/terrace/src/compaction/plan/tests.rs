@@ -21,6 +21,7 @@ fn version(files: &[File]) -> Version {
         smallest: key(from),
         largest: key(to),
         values: Vec::new(),
+        codecs: Default::default(),
     };
     let edit =
         VersionEdit { new_files: files.iter().map(file).collect(), ..VersionEdit::default() };
@@ -149,8 +150,9 @@ fn all_versions_of_a_key_of_the_output_level_are_compacted() {
     let file = |(level, number): (usize, u64), from: (&str, u64), to: (&str, u64)| {
         let key =
             |(text, sequence): (&str, u64)| encode(text.as_bytes(), sequence, EntryKind::Value);
-        let (smallest, largest, values) = (key(from), key(to), Vec::new());
-        NewFile { level, number, size: MB, smallest, largest, values }
+        let (smallest, largest) = (key(from), key(to));
+        let (values, codecs) = Default::default();
+        NewFile { level, number, size: MB, smallest, largest, values, codecs }
     };
     let new_files = vec![
         file((1, 5), ("b", 20), ("d", 20)),

@@ -235,6 +235,7 @@ fn stage(
         smallest: smallest.clone(),
         largest: largest.clone(),
         values: Vec::new(),
+        codecs: external.summary.codecs,
     };
     let contents = external.table.properties().map(Contents::from).unwrap_or_default();
     Ok(Staged { table: Output { file, contents, value_files: Vec::new() }, path })

@@ -41,8 +41,9 @@ pub struct TableSummary {
 /// Builds a table file outside of a database, for [`Db::ingest`](crate::Db::ingest): on another
 /// machine, or long before.
 ///
-/// Entries come in ascending order of keys, each key once. The file has LevelDB's format; it notes
-/// the name of the comparator, which must be the database's.
+/// Entries come in ascending order of keys, each key once. The file has LevelDB's format, or with
+/// [`Compression::Lz4`](crate::Compression::Lz4) and `Zstd` that of an extended database, which the
+/// one that takes it in becomes. It notes the name of the comparator, which must be the database's.
 ///
 /// ```
 /// # use terrace::*;
@@ -82,10 +83,11 @@ impl TableWriter {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if an option is out of range; `Io` if the file exists or cannot be
-    /// created.
+    /// `InvalidArgument` if an option is out of range; `NotSupported` if this build cannot write the
+    /// compression; `Io` if the file exists or cannot be created.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<TableWriter> {
         let options = options.clone().sanitized()?;
+        options.compression_at(NUM_LEVELS - 1).check()?;
         let keys = KeyOrder::new(options.comparator.clone());
         let comparator = Some(keys.name_bytes().to_owned());
         let settings =

@@ -147,7 +147,7 @@ pub fn verify_with(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<VerifyReport> {
-    let options = options.clone().sanitized()?;
+    let options = options.clone().read_only(true).sanitized()?;
     let (dir, env) = (path.as_ref(), options.env.clone());
     let _lock = lock_shared(env.as_ref(), dir)?;
     let mut own = OwnFiles::list(env.as_ref(), dir)?;

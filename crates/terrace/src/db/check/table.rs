@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, ParsedKey, SequenceNumber, user_key};
 use crate::base::value_pointer::{ValuePointer, ValueUse};
 use crate::env::RandomAccessFile;
-use crate::table::{ScanItem, Table, TableOrder, TableProperties, rescue};
+use crate::table::{Codecs, ScanItem, Table, TableOrder, TableProperties, rescue};
 use crate::version::file_meta::FileMeta;
 use crate::version::value_files::{ValueFileMap, ValueReader};
 
@@ -57,6 +57,8 @@ pub(in crate::db) struct TableSummary {
     pub(in crate::db) is_orderly: bool,
     /// How much it points at of each value file, as far as it can be read.
     pub(in crate::db) values: BTreeMap<u64, u64>,
+    /// The compressions beyond LevelDB's that its blocks have or its properties name.
+    pub(in crate::db) codecs: Codecs,
     pub(in crate::db) messages: Vec<String>,
 }
 
@@ -90,11 +92,12 @@ pub(in crate::db) fn check_table(
     on_block: &mut dyn FnMut(u64),
 ) -> Result<TableSummary> {
     let mut check = Check::new(order, values, expected);
-    let mut data_is_whole = true;
+    let (mut data_is_whole, mut stored) = (true, Codecs::default());
     table.scan(&mut |item| {
         match item {
-            ScanItem::Block { size } => {
+            ScanItem::Block { size, codecs } => {
                 check.summary.blocks += 1;
+                stored = stored.union(codecs);
                 on_block(size);
             }
             ScanItem::Entry { offset, key, value, fault } => {
@@ -115,8 +118,9 @@ pub(in crate::db) fn check_table(
     })?;
     let mut failed = None;
     table.for_each_meta_block(&mut |_, size, result| match result {
-        Ok(()) => {
+        Ok(codecs) => {
             check.summary.blocks += 1;
+            stored = stored.union(codecs);
             on_block(size);
         }
         Err(error) if !is_damage(&error) => failed = Some(error),
@@ -125,6 +129,7 @@ pub(in crate::db) fn check_table(
     if let Some(error) = failed {
         return Err(error);
     }
+    check.codecs(stored, table.properties().map(|known| known.codecs));
     let data_is_whole = data_is_whole && !check.lost_values;
     if let Some(properties) = table.properties().filter(|_| data_is_whole) {
         check.properties(&properties);
@@ -270,6 +275,27 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// A table that LevelDB cannot read must be known for one. Those of forks, which have no
+    /// properties, are in plain databases.
+    fn codecs(&mut self, stored: Codecs, named: Option<Codecs>) {
+        let Some(named) = named else { return };
+        let all = named.union(stored);
+        self.summary.codecs = all;
+        if !named.contains(stored) {
+            let names = match named.is_empty() {
+                true => "none that LevelDB does not read".to_owned(),
+                false => named.to_string(),
+            };
+            self.report(format!("blocks have {stored}, the properties say {names}"));
+        } else if let Some(Expected { file, .. }) = self.expected
+            && !file.codecs.contains(all)
+        {
+            self.report(format!(
+                "has {all}, which LevelDB does not read, and the MANIFEST does not say so"
+            ));
+        }
+    }
+
     /// Value files go when the MANIFEST has no table that points into them.
     fn value_uses(&mut self, named: &[ValueUse]) {
         let counted = self.summary.value_uses();
@@ -288,6 +314,7 @@ impl<'a> Check<'a> {
             largest_sequence: self.summary.largest_sequence,
             // Not counted: it rests on what keyspaces there were.
             half_expired: properties.half_expired,
+            codecs: properties.codecs,
         };
         if counted != *properties {
             self.report(format!("the properties say {properties:?}, the contents are {counted:?}"));

@@ -146,6 +146,7 @@ fn edit_item(edit: VersionEdit, offset: u64) -> EditItem {
         smallest: user_key(&file.smallest).to_vec(),
         largest: user_key(&file.largest).to_vec(),
         values: file.values.iter().map(|used| (used.file, used.bytes)).collect(),
+        compressions: file.codecs.names(),
     });
     let added_value_files = edit.new_value_files.into_iter().map(|file| AddedValueFile {
         number: file.number,

@@ -94,6 +94,8 @@ pub struct AddedTable {
     pub largest: Vec<u8>,
     /// The value files that it points into, and how many bytes of values in each.
     pub values: Vec<(u64, u64)>,
+    /// The compressions of its blocks that LevelDB does not read: `lz4`, `zstd`.
+    pub compressions: Vec<&'static str>,
 }
 
 /// A value file that an edit adds.

@@ -81,8 +81,8 @@ pub(super) fn set_aside_values(files: &Files, names: &[String]) -> Result<()> {
 /// no edit.
 fn holds_more(files: &Files, name: &str, number: u64, last_sequence: SequenceNumber) -> bool {
     let Ok(size) = files.env.file_size(&files.path(name)) else { return true };
-    let (smallest, largest, values) = Default::default();
-    let file = NewFile { level: 0, number, size, smallest, largest, values };
+    let (smallest, largest, values, codecs) = Default::default();
+    let file = NewFile { level: 0, number, size, smallest, largest, values, codecs };
     match files.tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))) {
         // LevelDB, which records no properties, has no loads either.
         Ok(table) => table.properties().is_some_and(|properties| {

@@ -23,9 +23,9 @@ pub(in crate::db) fn last_sequences(
 }
 
 fn last_sequence(tables: &TableSet, number: u64) -> Result<Option<SequenceNumber>> {
-    let (smallest, largest, values) = Default::default();
+    let (smallest, largest, values, codecs) = Default::default();
     let (file, _) = tables.open_file(number)?;
-    let file = NewFile { level: 0, number, size: file.size(), smallest, largest, values };
+    let file = NewFile { level: 0, number, size: file.size(), smallest, largest, values, codecs };
     match tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))) {
         Ok(table) => Ok(table.properties().map(|properties| properties.largest_sequence)),
         Err(error) if error.kind() == ErrorKind::Corruption => Ok(None),

@@ -427,7 +427,10 @@ impl Options {
         /// let options = Options::new().max_file_size(64 << 20); // fewer files
         /// ```
         max_file_size: usize = |v| v;
-        /// How blocks are compressed. Default: snappy.
+        /// How blocks of new tables are compressed. With [`Compression::Lz4`] or
+        /// [`Compression::Zstd`] the database becomes extended, and LevelDB refuses it. Opening
+        /// fails with [`NotSupported`](crate::ErrorKind::NotSupported) if this build cannot write
+        /// it. Default: snappy.
         ///
         /// ```
         /// # use terrace::*;
@@ -595,7 +598,8 @@ impl Options {
         /// [`write_buffer_size`](Self::write_buffer_size), since each flush makes a file. With `None`
         /// values stay in tables, and come back into them from value files that are mostly garbage,
         /// and by every [`Db::compact_range`](crate::Db::compact_range): one of all tables
-        /// ([`CompactOptions::force`](crate::CompactOptions::force)) makes the database plain.
+        /// ([`CompactOptions::force`](crate::CompactOptions::force)) makes the database plain, unless
+        /// it has LZ4 or zstd.
         ///
         /// A database with such values is *extended*: its MANIFEST bears a name that LevelDB and
         /// earlier versions of Terrace refuse, until it has none any more. Any Terrace from this
@@ -630,6 +634,9 @@ impl Options {
         if plain_name(self.comparator.name_bytes()).1 {
             let message = "a comparator's name must not begin with terrace.extended.";
             return Err(Error::invalid_argument(message));
+        }
+        if !self.read_only {
+            (0..NUM_LEVELS).try_for_each(|level| self.compression_at(level).check())?;
         }
         check("background_threads", self.background_threads as u64, 1, 64)?;
         check("table_filter_bits", self.table_filter_bits as u64, 0, 32)?;

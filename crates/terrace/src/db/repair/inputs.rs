@@ -69,6 +69,7 @@ impl Candidate {
             smallest: self.summary.smallest.clone(),
             largest: self.summary.largest.clone(),
             values: self.summary.value_uses(),
+            codecs: self.summary.codecs,
         }
     }
 }
@@ -242,8 +243,8 @@ impl Gathering<'_> {
         for number in numbers.into_iter().filter(|number| !survey.removed.contains(number)) {
             let (summary, size) = self.check_table(number, None)?;
             let (smallest, largest) = (summary.smallest.clone(), summary.largest.clone());
-            let values = summary.value_uses();
-            let file = NewFile { level: 0, number, size, smallest, largest, values };
+            let (values, codecs) = (summary.value_uses(), summary.codecs);
+            let file = NewFile { level: 0, number, size, smallest, largest, values, codecs };
             tables.push(Candidate {
                 file: Arc::new(FileMeta::new(file, &Arc::default())),
                 level: 0,

@@ -404,7 +404,7 @@ impl Repair<'_> {
         let env = self.options.env.as_ref();
         let (log, number) = (self.numbers.take(), self.numbers.take());
         let edit = self.adding(&rebuilt.files);
-        let is_extended = !edit.new_value_files.is_empty();
+        let is_extended = edit.is_extended();
         let edit = VersionEdit {
             comparator: Some(comparator_name(&self.order, is_extended)),
             log_number: Some(log),

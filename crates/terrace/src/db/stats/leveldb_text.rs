@@ -79,6 +79,7 @@ mod tests {
             smallest: encode(b"a\n", 5, EntryKind::Value),
             largest: b"nonsense".to_vec(),
             values: Vec::new(),
+            codecs: Default::default(),
         };
         let full = VersionEdit {
             comparator: Some(b"order".to_vec()),

@@ -105,6 +105,9 @@ pub struct Stats {
     /// Bytes of the values in them that tables point at. Compactions copy values out of files of
     /// which less than half is used.
     pub value_bytes_used: u64,
+    /// Whether it has value files, or tables with LZ4 or zstd. LevelDB refuses such a database;
+    /// once it has none any more, from the next close on it does not.
+    pub is_extended: bool,
     /// Snapshots alive.
     pub snapshots: usize,
     /// The age of the oldest snapshot.
@@ -238,6 +241,7 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
         value_files: view.version.values.iter().count(),
         value_file_bytes: sum(view.version.values.iter().map(|used| used.file.size)),
         value_bytes_used: sum(view.version.values.iter().map(|used| used.used)),
+        is_extended: view.version.is_extended(),
         snapshots: if is_inherited { 0 } else { core.views.snapshots.count() },
         oldest_snapshot_age: if is_inherited { None } else { core.views.snapshots.oldest_age(now) },
         locked_keys: if is_inherited { 0 } else { core.writes.control.locks.held() },

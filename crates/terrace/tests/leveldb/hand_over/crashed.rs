@@ -96,6 +96,7 @@ fn leveldb_opens_first_what_a_crash_left() {
             reverse: false,
             paranoid_checks: false,
             value_log: 0,
+            lz4: false,
             ..OptionSet::random(&mut rng)
         };
         let scripts = Script::all();

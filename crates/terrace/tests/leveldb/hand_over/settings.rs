@@ -28,9 +28,12 @@ impl Settings {
                 ..OptionSet::default()
             },
             // The order of keys belongs to the database, not to a hand-over.
-            Settings::Random { seed, reverse } => {
-                OptionSet { reverse, value_log: 0, ..OptionSet::random(&mut Rng::new(seed)) }
-            }
+            Settings::Random { seed, reverse } => OptionSet {
+                reverse,
+                value_log: 0,
+                lz4: false,
+                ..OptionSet::random(&mut Rng::new(seed))
+            },
         }
     }
 

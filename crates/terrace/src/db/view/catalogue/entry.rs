@@ -35,7 +35,7 @@ pub(in crate::db) fn encode(options: &KeyspaceOptions) -> Vec<u8> {
     let settings = [
         expiry.then(|| "expiry".to_owned()),
         default_ttl.map(|ttl| format!("ttl {}", millis(ttl))),
-        compression.map(|compression| format!("compression {}", name_of(compression))),
+        compression.map(|compression| format!("compression {}", compression.name())),
         block_size.map(|bytes| format!("block_size {bytes}")),
         filter_bits.map(|bits| format!("filter_bits {bits}")),
     ];
@@ -45,13 +45,6 @@ pub(in crate::db) fn encode(options: &KeyspaceOptions) -> Vec<u8> {
         entry.push('\n');
     }
     entry.into_bytes()
-}
-
-fn name_of(compression: Compression) -> &'static str {
-    match compression {
-        Compression::None => "none",
-        Compression::Snappy => "snappy",
-    }
 }
 
 /// `NotSupported` if the entry has a setting that this version does not know: ignored, it would be
@@ -81,8 +74,7 @@ fn read_setting(line: &str, options: &mut KeyspaceOptions) -> Option<()> {
         Some(("ttl", millis)) => {
             options.default_ttl = Some(Duration::from_millis(millis.parse().ok()?));
         }
-        Some(("compression", "none")) => options.compression = Some(Compression::None),
-        Some(("compression", "snappy")) => options.compression = Some(Compression::Snappy),
+        Some(("compression", name)) => options.compression = Some(Compression::from_name(name)?),
         Some(("block_size", bytes)) => options.block_size = Some(bytes.parse().ok()?),
         Some(("filter_bits", bits)) => options.filter_bits = Some(bits.parse().ok()?),
         _ => return None,
@@ -133,6 +125,8 @@ mod tests {
             b"keyspace 1\nttl 5\n",
             b"keyspace 1\nexpiry\nttl x\n",
             b"keyspace 1\nexpiry\nttl 0\n",
+            b"keyspace 1\ncompression brotli\n",
+            b"keyspace 1\ncompression lz4\n",
             b"keyspace 1\ncompression zstd\n",
             b"keyspace 1\nblock_size 3\n",
             b"keyspace 1\nfilter_bits 33\n",

@@ -90,7 +90,8 @@ impl KeyspaceOptions {
         self
     }
 
-    /// How blocks are compressed, at all levels. Default: as the database says.
+    /// How blocks are compressed, at all levels: with snappy or not at all. Default: as the
+    /// database says.
     ///
     /// ```
     /// # use terrace::*;
@@ -154,6 +155,11 @@ impl KeyspaceOptions {
     /// Whether these settings can be.
     pub(in crate::db) fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid_argument(format!("a keyspace's {what}")));
+        if let Some(compression) = self.compression.filter(|it| !it.is_leveldbs()) {
+            // A keyspace's settings outlive every option, and no conversion could undo them.
+            let name = compression.name();
+            return refuse(format!("compression is none or snappy, not {name}"));
+        }
         if let Some(ttl) = self.default_ttl {
             if !self.expiry {
                 return refuse("default_ttl needs expiry".to_owned());
