@@ -339,9 +339,9 @@ is extended while it has value files: where a program opens it without Options::
 command without --value-log, compactions bring values back into tables. Tables with LZ4 or zstd make
 a database extended, too. A plain database is one that LevelDB opens.
 
-All tables are rewritten in place, with --compression, snappy unless it says otherwise, and with free
-space for a second copy of them. No other program may have the database open. A conversion that is killed leaves a whole database, which a second run
-converts.
+All tables are rewritten in place, with the --compression given or else snappy, and with free space
+for a second copy of them. No other program may have the database open. A conversion that is killed
+leaves a whole database, which a second run converts.
 
 Examples:
   terrace convert DB --to extended               values of 4 KiB and more into value files

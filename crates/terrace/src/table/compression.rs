@@ -98,7 +98,7 @@ impl Compression {
     /// Fails if this build cannot write it.
     pub(crate) fn check(self) -> Outcome<()> {
         if self == Compression::Zstd && cfg!(not(feature = "zstd")) {
-            let message = "Compression::Zstd needs the feature zstd of the crate terrace";
+            let message = "this build of Terrace writes no zstd: it lacks the feature zstd";
             return Err(Error::not_supported(message));
         }
         Ok(())

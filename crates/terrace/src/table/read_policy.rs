@@ -33,6 +33,7 @@ const REGION: u64 = 64 << 10;
 pub(crate) struct ReadPolicy {
     automatic: bool,
     unmapped: AtomicBool,
+    exceeds_memory: AtomicBool,
     /// Of the tables that were opened.
     pub(crate) end_share: EndShare,
 }
@@ -49,16 +50,21 @@ impl ReadPolicy {
         self.unmapped.load(Ordering::Relaxed)
     }
 
-    /// Gives mappings up if `table_bytes` are more than half of the `available` memory: the rest is
-    /// for the program and for what is written.
+    /// Whether the tables were once found to exceed memory.
+    pub(crate) fn exceeds_memory(&self) -> bool {
+        self.exceeds_memory.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether `table_bytes` exceed half of the `available` memory: the rest is for the
+    /// program and for what is written. If so, automatic mappings are given up.
     pub(crate) fn weigh(&self, table_bytes: u64, available: impl FnOnce() -> Option<u64>) {
-        if self.automatic
-            && !self.is_unmapped()
+        if !self.exceeds_memory()
             && table_bytes >= SMALL
             && available().is_some_and(|available| table_bytes > available / 2)
             && !mutated("larger-than-memory")
         {
-            self.unmapped.store(true, Ordering::Relaxed);
+            self.exceeds_memory.store(true, Ordering::Relaxed);
+            self.unmapped.fetch_or(self.automatic, Ordering::Relaxed);
         }
     }
 
@@ -160,14 +166,16 @@ mod tests {
                 && !policy.is_unmapped()
         );
         policy.weigh(51 << 20, || Some(100 << 20));
-        assert!(policy.is_unmapped());
+        assert!(policy.is_unmapped() && policy.exceeds_memory());
         let policy = ReadPolicy::automatic();
         assert!(
             policy.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()
                 && policy.is_unmapped()
+                && !policy.exceeds_memory()
         );
         let chosen = ReadPolicy::default();
         chosen.weigh(51 << 20, || Some(100 << 20));
+        assert!(chosen.exceeds_memory());
         assert!(
             chosen.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()
                 && !chosen.is_unmapped()

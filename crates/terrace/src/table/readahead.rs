@@ -38,13 +38,18 @@ impl Default for EndShare {
 }
 
 impl EndShare {
-    /// Takes note of a file whose end begins at `begin`.
+    /// Takes note of a file whose end begins at `begin`. Small ones tell nothing: half of them may
+    /// be footer and properties.
     pub(super) fn learn(&self, file: &dyn RandomAccessFile, begin: u64) {
-        let (size, end) = (file.size().max(1), file.size().saturating_sub(begin));
+        let (size, end) = (file.size(), file.size().saturating_sub(begin));
+        if size < TELLING_SIZE {
+            return;
+        }
         let share = (u128::from(end) * u128::from(WHOLE)).div_ceil(u128::from(size));
         // Tables differ a little, and a read of the rest costs more than a page too much.
         let share = share + share / 8 + 1;
-        self.0.store(u64::try_from(share).unwrap_or(WHOLE).min(WHOLE), Ordering::Relaxed);
+        let share = u64::try_from(share).unwrap_or(WHOLE).min(LARGEST_SHARE);
+        self.0.store(share, Ordering::Relaxed);
     }
 
     /// Where the end of `file` likely begins.
@@ -54,6 +59,9 @@ impl EndShare {
     }
 }
 
+const TELLING_SIZE: u64 = 256 << 10;
+/// Whatever the last table had.
+const LARGEST_SHARE: u64 = WHOLE / 8;
 /// Bytes of an end, at least.
 const LEAST_END: u64 = 4 << 10;
 
@@ -379,15 +387,29 @@ mod tests {
             ask_for_end(&device, share);
             device.asked.lock().unwrap().pop().expect("asks")
         };
-        for end in [0, 1, 40_000, 300_000, size] {
+        for end in [0, 1, 40_000, 200_000] {
             share.learn(&device, size - end);
             let (from, to) = asks(&share);
             assert_eq!(to, size);
-            assert!(size - from >= end.min(size - size % WHOLE), "{end}: {from}");
+            assert!(size - from >= end, "{end}: {from}");
             assert!(size - from <= end + end / 8 + LEAST_END + 2 * size / WHOLE, "{end}: {from}");
         }
+        share.learn(&device, 0);
+        assert_eq!(asks(&share), (size - size / WHOLE * LARGEST_SHARE, size));
         share.learn(&device, u64::MAX);
         assert_eq!(asks(&share), (size - LEAST_END, size));
+        struct Small;
+        impl RandomAccessFile for Small {
+            fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+                Ok(0)
+            }
+
+            fn size(&self) -> u64 {
+                300
+            }
+        }
+        share.learn(&Small, 20);
+        assert_eq!(asks(&share), (size - LEAST_END, size), "it tells nothing");
     }
 
     #[test]

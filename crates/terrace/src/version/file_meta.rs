@@ -116,7 +116,8 @@ pub(crate) struct FileMeta {
     pub(crate) table: ArcSwapOption<Table>,
     /// Set on use, cleared by the table set's clock.
     pub(crate) recently_used: AtomicBool,
-    /// Lookups that may search this file without a hit before it is worth a compaction.
+    /// Lookups that may search this file, which has no filter, without a hit before it is worth a
+    /// compaction.
     pub(crate) seeks_left: AtomicI64,
     entries: AtomicU64,
     deletions: AtomicU64,

@@ -150,9 +150,9 @@ impl TableSet {
         self.settings.policy.weigh(bytes, || self.env.available_memory());
     }
 
-    /// Whether the tables were found too large for the memory that there is, or a read has failed.
+    /// Whether the tables were found too large for the memory that there is.
     pub(crate) fn exceed_memory(&self) -> bool {
-        self.settings.policy.is_unmapped()
+        self.settings.policy.exceeds_memory()
     }
 
     /// How tables are read.

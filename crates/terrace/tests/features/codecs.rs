@@ -171,20 +171,30 @@ fn a_table_that_lies_about_its_blocks_is_not_ingested() {
     let mut writer = TableWriter::create(path, &options(&env, Compression::Lz4)).expect("a table");
     (0..500).for_each(|number| writer.put(key(number), value(number)).expect("puts"));
     writer.finish().expect("a table");
-    let mut bytes = env.read(path).expect("reads");
+    let table = env.read(path).expect("reads");
+    for (bits, kind, text) in [
+        (0, ErrorKind::Corruption, "blocks have lz4, the properties say none"),
+        (5, ErrorKind::NotSupported, "a compression of a later version"),
+    ] {
+        env.write(path, name_codecs(&table, bits));
+        let error = db.ingest(&[path]).expect_err("refused");
+        assert!(error.kind() == kind && error.to_string().contains(text), "{error}");
+    }
+    assert!(!is_extended(&env, "/db") && db.iter().expect("scans").next().is_none());
+}
+
+/// Has the properties of a table with LZ4 name other compressions.
+fn name_codecs(table: &[u8], bits: u8) -> Vec<u8> {
+    let mut bytes = table.to_vec();
     // The properties end with "never expired", the compressions, and "not compressed".
     let end = [&[255; 9][..], &[1, 1, 0]].concat();
     let end = bytes.windows(end.len()).rposition(|window| window == end).expect("properties") + 11;
     let is_begin = |begin: &usize| masked(&bytes[*begin..=end]) == bytes[end + 1..end + 5];
     let begin = (end - 100..end).find(is_begin).expect("a block");
-    bytes[end - 1] = 0;
+    bytes[end - 1] = bits;
     let checksum = masked(&bytes[begin..=end]);
     bytes[end + 1..end + 5].copy_from_slice(&checksum);
-    env.write(path, bytes);
-    let error = db.ingest(&[path]).expect_err("it lies");
-    assert_eq!(error.kind(), ErrorKind::Corruption);
-    assert!(error.to_string().contains("blocks have lz4, the properties say none"), "{error}");
-    assert!(!is_extended(&env, "/db") && db.iter().expect("scans").next().is_none());
+    bytes
 }
 
 /// LevelDB would open such a database and fail where it comes to the table.
@@ -243,6 +253,35 @@ fn a_compression_of_a_later_version_is_not_supported() {
         assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
         assert!(error.to_string().contains("a compression of a later version"), "{error}");
     }
+    // Nor where the MANIFEST is damaged before that, or lost, and a table's properties say so.
+    let refused = |what: &str| {
+        let before: Vec<_> = image(&env);
+        let error = repair("/db", &settings).map(drop).expect_err(what);
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{what}: {error}");
+        assert!(image(&env) == before, "{what}");
+    };
+    let mut damaged = env.read(&path).expect("reads");
+    damaged[8] ^= 1;
+    env.write(&path, damaged);
+    refused("a damaged MANIFEST");
+    env.remove(&path).expect("removes");
+    let mut names = env.list(Path::new("/db")).expect("lists");
+    names.retain(|name| name.ends_with(".ldb"));
+    let table = Path::new("/db").join(names.first().expect("a table"));
+    env.write(&table, name_codecs(&env.read(&table).expect("reads"), 5));
+    refused("no MANIFEST");
+}
+
+/// What a repair must leave as it is when it refuses: tables, logs and MANIFESTs.
+fn image(env: &MemEnv) -> Vec<(String, Vec<u8>)> {
+    let mut names = env.list(Path::new("/db")).expect("lists");
+    names.retain(|name| !name.starts_with("LOG"));
+    names.sort();
+    let read = |name: String| {
+        let bytes = env.read(Path::new("/db").join(&name)).unwrap_or_default();
+        (name, bytes)
+    };
+    names.into_iter().map(read).collect()
 }
 
 /// Without a MANIFEST a repair merges all tables; with one it keeps those that are sound.

@@ -271,14 +271,17 @@ fn mapped_tables_stay_open_beyond_max_open_files() {
 /// cache from them. A seek reads a block of each run.
 #[test]
 fn lookups_in_more_data_than_memory_compact_nothing_that_filters_spare_them() {
-    const KEYS: u32 = 2_000;
-    for bits in [10, 0] {
+    // Odd, so that whatever reads are sampled come to both halves.
+    const KEYS: u32 = 2_001;
+    let cases = [ReadAccess::Auto, ReadAccess::Pread].map(|access| [(access, 10), (access, 0)]);
+    for (access, bits) in cases.into_iter().flatten() {
         let disk = Disk::new();
         let options = || {
             Options::new()
                 .create_if_missing(true)
                 .env(Arc::new(disk.clone()))
                 .write_buffer_size(64 << 20)
+                .read_access(access)
                 .table_filter_bits(bits)
                 .compression(Compression::None)
         };
@@ -298,7 +301,7 @@ fn lookups_in_more_data_than_memory_compact_nothing_that_filters_spare_them() {
             assert!(db.get(key(number)).expect("reads").is_some());
         }
         db.wait_idle().expect("rests");
-        assert_eq!(runs() == 2, bits > 0, "{bits} bits");
+        assert_eq!(runs() == 2, bits > 0, "{access:?}, {bits} bits");
         let mut cursor = db.cursor().expect("a cursor");
         for number in (0..KEYS).cycle().take(20_000) {
             cursor.seek(key(number));

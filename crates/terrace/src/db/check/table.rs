@@ -82,8 +82,8 @@ struct Counted {
     value_bytes: u64,
 }
 
-/// Reads all of `table`. `on_block` is told the size of every block. An error is the system's:
-/// damage is in the summary.
+/// Reads all of `table`. `on_block` is told the size of every block. An error is the system's, or
+/// `NotSupported` for a table of a later version of Terrace: damage is in the summary.
 pub(in crate::db) fn check_table(
     table: &Table,
     order: &InternalOrder,
@@ -91,6 +91,10 @@ pub(in crate::db) fn check_table(
     expected: Option<Expected<'_>>,
     on_block: &mut dyn FnMut(u64),
 ) -> Result<TableSummary> {
+    if table.properties().is_some_and(|properties| properties.codecs.has_unknown()) {
+        let message = "a table with a compression of a later version of Terrace";
+        return Err(Error::not_supported(message));
+    }
     let mut check = Check::new(order, values, expected);
     let (mut data_is_whole, mut stored) = (true, Codecs::default());
     table.scan(&mut |item| {

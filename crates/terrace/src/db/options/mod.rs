@@ -531,9 +531,9 @@ impl Options {
         /// Compact tables without a filter that many lookups searched without a hit, and compact
         /// towards one sorted run while there are reads and no writes, or eight scans or more for
         /// each write: at once where little has to be rewritten for it, all of the database when
-        /// the reads since the last write have been worth it (256 bytes a seek, 32 a look-up). Of
-        /// a database larger than memory nothing is rewritten at once, and a seek is worth 16 KiB.
-        /// Default: true.
+        /// the reads since the last write have been worth it (256 bytes a seek, 32 a look-up). In
+        /// a database larger than memory no step towards one run is taken at once, and a seek is
+        /// worth 16 KiB. Default: true.
         ///
         /// ```
         /// # use terrace::*;

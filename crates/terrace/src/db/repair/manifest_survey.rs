@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, MAX_SEQUENCE, SequenceNumber};
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
@@ -112,7 +112,14 @@ impl ManifestSurvey {
                 LogItem::Damage { .. } => continue,
                 LogItem::End { .. } => break,
             };
-            let Ok(edit) = edit else { continue };
+            let edit = match edit {
+                // A later version of Terrace wrote it: that is no damage.
+                Err(error) if error.kind() == ErrorKind::NotSupported => {
+                    return Err(error.context(&name));
+                }
+                Err(_) => continue,
+                Ok(edit) => edit,
+            };
             let theirs = edit.comparator.as_ref().map(|name| plain_name(name).0);
             if let Some(theirs) = theirs.filter(|theirs| *theirs != order.keys.name_bytes()) {
                 let (theirs, ours) = (String::from_utf8_lossy(theirs), order.keys.name());
