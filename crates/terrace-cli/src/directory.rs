@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use terrace::Options;
-use terrace::inspect::{self, ManifestItem};
+use terrace::inspect::{self, EditItem, ManifestItem};
 
 use crate::failure::{Failure, Result};
 
@@ -82,6 +82,22 @@ impl ListedFile {
             _ => None,
         }
     }
+}
+
+/// The MANIFEST in use, if LevelDB refuses it by the name of its comparator (docs/format.md).
+pub(crate) fn extended_manifest(path: &Path) -> Result<Option<PathBuf>> {
+    let current = path.join("CURRENT");
+    let name = fs::read_to_string(&current)
+        .map_err(|error| Failure::other(format!("{}: {error}", current.display())))?;
+    let manifest = path.join(name.trim_end());
+    let mut is_extended = false;
+    inspect::manifest(&manifest, &Options::new(), &mut |item| {
+        if let ManifestItem::Edit(EditItem { comparator: Some(name), .. }) = item {
+            is_extended |= name.starts_with("terrace.extended.");
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(is_extended.then_some(manifest))
 }
 
 /// Whether the directory is a database of RocksDB's: its MANIFEST has edits that only RocksDB

@@ -228,9 +228,10 @@ def main():
     parser = argparse.ArgumentParser()
     for flag in ("benchmarks", "db", "variant", "compression"):
         parser.add_argument(f"--{flag}", default="")
-    for flag, default in ("num", 1_000_000), ("reads", 0), ("key_size", 16), ("value_size", 100), ("seed", 301), ("rate", 0):
+    for flag, default in ("num", 1_000_000), ("reads", 0), ("key_size", 16), ("value_size", 100), ("seed", 301), ("threads", 1), ("value_size_max", 0):
         parser.add_argument(f"--{flag}", type=int, default=default)
-    parser.add_argument("--time_limit", type=float, default=0)
+    for flag in "time_limit", "rate", "write_rate":
+        parser.add_argument(f"--{flag}", type=float, default=0)
     for flag in "json", "describe", "version":
         parser.add_argument(f"--{flag}", action="store_true")
     # Settings that it has no use for are taken all the same.
@@ -244,8 +245,9 @@ def main():
         return str(number).zfill(flags.key_size).encode()
 
     for name in flags.benchmarks.split(","):
-        if flags.rate > 0:
-            line = {"benchmark": name, "engine": "python-dbm", "unsupported": "this example has no open loop"}
+        if flags.rate > 0 or flags.write_rate > 0 or flags.threads > 1 or flags.value_size_max > 0:
+            reason = "this example has one thread, values of one size and no open loop"
+            line = {"benchmark": name, "engine": "python-dbm", "unsupported": reason}
         elif name in BENCHMARKS:
             line = run(name, engine, flags, pool, key)
         else:

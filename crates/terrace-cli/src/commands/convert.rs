@@ -1,15 +1,13 @@
 //! `convert`: large values into value files, or back into tables.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use terrace::inspect::{self, EditItem, ManifestItem};
-use terrace::{CompactOptions, Options};
+use terrace::CompactOptions;
 
 use super::upkeep::Held;
-use crate::directory::{FileType, list_files};
+use crate::directory::{FileType, extended_manifest, list_files};
 use crate::failure::{Failure, Result};
 use crate::opening::{Missing, USUAL_VALUE_LOG, WriteArgs};
 use crate::output::Output;
@@ -29,9 +27,6 @@ pub(crate) struct ConvertCommand {
     #[command(flatten)]
     write: WriteArgs,
 }
-
-/// What the name of the comparator begins with in an extended database (docs/format.md).
-const EXTENDED: &str = "terrace.extended.";
 
 // No comments on the variants: clap would print a paragraph for each.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +71,10 @@ impl ConvertCommand {
         out.line(match (self.to, after.is_extended) {
             (_, true) => "the database is extended: LevelDB does not open it".to_owned(),
             (Target::Plain, false) => "the database is plain: LevelDB opens it".to_owned(),
+            (Target::Extended, false) if before.is_extended => {
+                "the database is plain: its LZ4 or zstd is gone, as --compression did not ask for it"
+                    .to_owned()
+            }
             (Target::Extended, false) => format!(
                 "the database is plain: it has no value of {} bytes or more",
                 threshold.unwrap_or_default()
@@ -89,17 +88,7 @@ fn check_plain(path: &Path) -> Result<()> {
     let mut files = list_files(path)?;
     files.retain(|file| file.file_type == FileType::Values);
     let values = files.first().map(|file| path.join(&file.name));
-    let current = std::fs::read_to_string(path.join("CURRENT"))
-        .map_err(|error| Failure::other(format!("{}: {error}", path.join("CURRENT").display())))?;
-    let manifest = path.join(current.trim_end());
-    let mut is_extended = false;
-    inspect::manifest(&manifest, &Options::new(), &mut |item| {
-        if let ManifestItem::Edit(EditItem { comparator: Some(name), .. }) = item {
-            is_extended |= name.starts_with(EXTENDED);
-        }
-        ControlFlow::Continue(())
-    })?;
-    match values.or(is_extended.then_some(manifest)) {
+    match values.or(extended_manifest(path)?) {
         None => Ok(()),
         Some(file) => Err(Failure::other(format!(
             "{} is left: the database is not plain yet; run the command again",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use terrace::Stats;
 
 use super::{Run, Session};
-use crate::directory::{FileType, ListedFile, list_files};
+use crate::directory::{FileType, ListedFile, extended_manifest, list_files};
 use crate::failure::Result;
 use crate::form::{Form, FormArgs};
 use crate::output::Output;
@@ -37,14 +37,16 @@ impl Run for StatArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let stats = session.db()?.stats();
         let files = list_files(session.path())?;
+        // After a kill the MANIFEST may bear the name of what is not there any more.
+        let is_extended = stats.is_extended || extended_manifest(session.path())?.is_some();
         if self.json || session.form().json {
-            return out.json(&stats_as_json(&stats, &files));
+            return out.json(&stats_as_json(&stats, &files, is_extended));
         }
-        print_stats(&stats, &files, out)
+        print_stats(&stats, &files, is_extended, out)
     }
 }
 
-fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
+fn stats_as_json(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Value {
     let levels = stats.levels.iter().map(|level| {
         json!({
             "level": level.level,
@@ -63,7 +65,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
         "log_bytes": bytes_of(files, FileType::Log),
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
-        "extended": stats.is_extended,
+        "extended": is_extended,
         "value_bytes_used": stats.value_bytes_used,
         "memtable_bytes": stats.memtable_bytes,
         "immutable_memtables": stats.immutable_memtables,
@@ -94,12 +96,17 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
     })
 }
 
-fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<()> {
+fn print_stats(
+    stats: &Stats,
+    files: &[ListedFile],
+    is_extended: bool,
+    out: &mut Output,
+) -> Result<()> {
     if stats.levels.iter().any(|level| level.files > 0) {
         levels(stats).print(out)?;
         out.line("")?;
     }
-    facts(stats, files).print(out)
+    facts(stats, files, is_extended).print(out)
 }
 
 fn levels(stats: &Stats) -> Columns<7> {
@@ -119,7 +126,7 @@ fn levels(stats: &Stats) -> Columns<7> {
     levels
 }
 
-fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
+fn facts(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Columns<2> {
     let mut facts = Columns::unnamed();
     // A counter that counted nothing is left out.
     let mut fact = |name: &str, counts: bool, value: String| {
@@ -139,7 +146,11 @@ fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
         stats.value_files > 0,
         format!("{}, {values}, {used} of it used", stats.value_files),
     );
-    fact("extended", stats.is_extended, "yes: LevelDB refuses the database".to_owned());
+    let what = match stats.is_extended {
+        true => "yes: LevelDB refuses the database",
+        false => "by name, until the database is next closed after a write: LevelDB refuses it",
+    };
+    fact("extended", is_extended, what.to_owned());
     fact("logs", true, size(bytes_of(files, FileType::Log)));
     fact(
         "on disk",

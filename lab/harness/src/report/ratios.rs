@@ -118,23 +118,24 @@ impl Suite<'_> {
     }
 
     /// Terrace against the best of the rest, the time for the work that writes put off included on
-    /// both sides; `None` where nothing was put off.
-    pub(crate) fn against_best_with_debt(&self, cell: &CellView<'_>) -> Option<Ratio> {
+    /// both sides, and which column that is; `None` where nothing was put off.
+    pub(crate) fn against_best_with_debt(&self, cell: &CellView<'_>) -> Option<(usize, Ratio)> {
         let own = self.terrace()?;
         let competitors =
             (0..self.columns.len()).filter(|column| self.columns[*column].competes_in(cell.cell));
         let ratios = competitors.filter_map(|column| {
             let cut = cell.is_cut(own) || cell.is_cut(column);
-            Some(Ratio { value: self.against_with_debt(cell, column)?, cut })
+            Some((column, Ratio { value: self.against_with_debt(cell, column)?, cut }))
         });
-        ratios.min_by(|a, b| a.value.total_cmp(&b.value))
+        ratios.min_by(|a, b| a.1.value.total_cmp(&b.1.value))
     }
 
     /// Of the cells in which work was put off: with the time for it, and without.
     pub(crate) fn debt_tallies(&self) -> (Tally, Tally) {
         let cells = || {
             self.cells().filter_map(|(_, cell)| {
-                Some((cell, self.against_best_with_debt(cell).filter(|ratio| !ratio.cut)?))
+                let (_, ratio) = self.against_best_with_debt(cell)?;
+                Some((cell, Some(ratio).filter(|ratio| !ratio.cut)?))
             })
         };
         (

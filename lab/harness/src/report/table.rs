@@ -204,8 +204,7 @@ pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
         ("Terrace", ""),
         ("Best of the rest", ""),
     ];
-    let mut table =
-        Table::new("Cells in which another engine with the same durability is faster", &head);
+    let mut table = Table::new("Cells in which an engine is faster that promises as much", &head);
     for (section, cell) in suite.cells() {
         let Some(against) = suite.against_best(cell).filter(|against| against.ratio < 1.0) else {
             continue;

@@ -94,7 +94,8 @@ pub(crate) fn caveats(suite: &Suite<'_>, reasons: bool) -> Vec<(&'static str, St
     };
     if found.cut > 0 {
         let by_engine = counts(suite, |found| found.cut);
-        let words = "were cut short by the time limit, which takes them out of every mean";
+        let words = "were cut short by a time limit, a benchmark's or the whole run's, \
+                     which takes them out of every mean";
         caveats.push(("Cut short", format!("{} {words}: {by_engine}.", part(found.cut))));
     }
     if found.partial > 0 {
@@ -114,7 +115,7 @@ pub(crate) fn caveats(suite: &Suite<'_>, reasons: bool) -> Vec<(&'static str, St
         build.contains("WITH ASSERTIONS").then(|| column.title.clone())
     });
     if !assertions.is_empty() {
-        let words = "compiled with assertions, so slower than a release build";
+        let words = "compiled with assertions, which may slow it down";
         caveats.push(("Assertions", format!("{assertions}: {words}.")));
     }
     let weaker = engines(&|column| {
@@ -137,7 +138,7 @@ pub(crate) fn caveats(suite: &Suite<'_>, reasons: bool) -> Vec<(&'static str, St
     caveats
 }
 
-/// The engines with a count that is not zero, the greatest first: `InnoDB 8, SQLite 4`.
+/// The engines with a count that is not zero, the greatest first: `InnoDB 8; SQLite 4`.
 fn counts(suite: &Suite<'_>, count: impl Fn(Reliability) -> usize) -> String {
     let mut counts: Vec<(usize, &str)> = suite
         .columns
@@ -147,7 +148,7 @@ fn counts(suite: &Suite<'_>, count: impl Fn(Reliability) -> usize) -> String {
         .filter(|(count, _)| *count > 0)
         .collect();
     counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    counts.iter().map(|(count, title)| format!("{title} {count}")).collect::<Vec<_>>().join(", ")
+    counts.iter().map(|(count, title)| format!("{title} {count}")).collect::<Vec<_>>().join("; ")
 }
 
 /// A cell in a sentence.
@@ -183,8 +184,11 @@ fn paced_verdict(suite: &Suite<'_>, cell: &CellView<'_>) -> String {
 
 /// The ratio of a cell that put work off, with the time for it on both sides.
 pub(crate) fn cell_with_debt(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<String> {
-    let ratio = suite.against_best_with_debt(cell)?;
-    Some(format!("{} with the time for write debt on both sides", number::ratio(ratio.value)))
+    let (column, ratio) = suite.against_best_with_debt(cell)?;
+    let (ratio, best) = (number::ratio(ratio.value), &suite.columns[column].title);
+    Some(format!(
+        "{ratio} the best of the rest, {best}, with the time for write debt on both sides"
+    ))
 }
 
 /// The engines that are faster than Terrace here, but promise less.

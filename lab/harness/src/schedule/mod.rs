@@ -391,8 +391,9 @@ impl<'a> Session<'a> {
                     "wrong results in the self-test: its digest is {digest}, that of the model {}",
                     digests.exact
                 )),
-                // An engine without ordered scans cannot be tested like this, and says so.
-                (None, Some(_)) => Verdict::Right,
+                (None, Some(reason)) => {
+                    Verdict::Wrong(format!("its program has no self-test: {reason}"))
+                }
                 (None, None) => Verdict::Wrong("it reports no digest of the self-test".to_owned()),
             },
             (End::Complete, None) => Verdict::Wrong("it reports no self-test".to_owned()),
