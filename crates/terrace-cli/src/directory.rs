@@ -92,10 +92,12 @@ pub(crate) fn extended_manifest(path: &Path) -> Result<Option<PathBuf>> {
     let manifest = path.join(name.trim_end());
     let mut is_extended = false;
     inspect::manifest(&manifest, &Options::new(), &mut |item| {
-        if let ManifestItem::Edit(EditItem { comparator: Some(name), .. }) = item {
-            is_extended |= name.starts_with("terrace.extended.");
-        }
-        ControlFlow::Continue(())
+        // The first name counts: one that LevelDB refuses begins a MANIFEST of its own.
+        let ManifestItem::Edit(EditItem { comparator: Some(name), .. }) = item else {
+            return ControlFlow::Continue(());
+        };
+        is_extended = name.starts_with("terrace.extended.");
+        ControlFlow::Break(())
     })?;
     Ok(is_extended.then_some(manifest))
 }

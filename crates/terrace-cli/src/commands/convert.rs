@@ -71,7 +71,7 @@ impl ConvertCommand {
         out.line(match (self.to, after.is_extended) {
             (_, true) => "the database is extended: LevelDB does not open it".to_owned(),
             (Target::Plain, false) => "the database is plain: LevelDB opens it".to_owned(),
-            (Target::Extended, false) if before.is_extended => {
+            (Target::Extended, false) if before.is_extended && before.value_files == 0 => {
                 "the database is plain: its LZ4 or zstd is gone, as --compression did not ask for it"
                     .to_owned()
             }

@@ -38,7 +38,8 @@ impl Run for StatArgs {
         let stats = session.db()?.stats();
         let files = list_files(session.path())?;
         // After a kill the MANIFEST may bear the name of what is not there any more.
-        let is_extended = stats.is_extended || extended_manifest(session.path())?.is_some();
+        let is_extended =
+            stats.is_extended || extended_manifest(session.path()).unwrap_or_default().is_some();
         if self.json || session.form().json {
             return out.json(&stats_as_json(&stats, &files, is_extended));
         }

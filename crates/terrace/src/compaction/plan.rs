@@ -4,10 +4,10 @@
 //! compacted into the next level with the files that they overlap there. Within a level the file
 //! with the least to rewrite below it is picked first (RocksDB's `kMinOverlappingRatio`), which
 //! lowers write amplification against LevelDB's round robin. When nothing is due, files that are
-//! mostly tombstones are compacted down to the keys that they hide, and so are files without a filter
-//! that many lookups searched without a hit. What a range delete has left becomes one sorted run if it
-//! is little beside what it removed. While there are reads and no writes, levels are compacted into one
-//! sorted run, unless that rewrites much more than it moves.
+//! mostly tombstones are compacted down to the keys that they hide, and so are files without a
+//! filter that many lookups searched without a hit. What a range delete has left becomes one sorted
+//! run if it is little beside what it removed. While there are reads and no writes, levels are
+//! compacted into one sorted run, unless that rewrites much more than it moves.
 //!
 //! # Invariants
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
@@ -357,8 +357,9 @@ impl Planner<'_> {
         Some(plan)
     }
 
-    /// A file without a filter that lookups searched without a hit. Only while little is written: under writes it is
-    /// compacted soon anyway, and doing it earlier as well would more than double what is written.
+    /// A file without a filter that lookups searched without a hit. Only while little is written:
+    /// under writes it is compacted soon anyway, and doing it earlier as well would more than double
+    /// what is written.
     fn pick_seeks(&self) -> Option<Plan> {
         if self.settings.read_triggered_bytes.is_none() || !self.busy.is_empty() {
             return None;

@@ -392,6 +392,11 @@ impl Table {
         Some(self.read_block(*handle).ok()?.0.as_slice().to_vec())
     }
 
+    /// The name of the file, for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The size of the file.
     pub(crate) fn file_size(&self) -> u64 {
         self.file.size()

@@ -272,9 +272,9 @@ fn ratios_are_stated_as_they_are() {
     let report = self::report(&run, &measurements);
     assert!(report.page.contains("Terrace leads all 2 cells"));
     assert!(
-        report.page.contains(
-            "There is no cell in which another engine with the same durability is faster."
-        )
+        report
+            .page
+            .contains("There is no cell in which an engine is faster that promises as much.")
     );
 }
 

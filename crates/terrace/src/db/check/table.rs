@@ -92,7 +92,8 @@ pub(in crate::db) fn check_table(
     on_block: &mut dyn FnMut(u64),
 ) -> Result<TableSummary> {
     if table.properties().is_some_and(|properties| properties.codecs.has_unknown()) {
-        let message = "a table with a compression of a later version of Terrace";
+        let name = table.name();
+        let message = format!("{name}: has a compression of a later version of Terrace");
         return Err(Error::not_supported(message));
     }
     let mut check = Check::new(order, values, expected);

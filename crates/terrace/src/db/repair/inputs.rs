@@ -275,8 +275,7 @@ impl Gathering<'_> {
         let size = file.size();
         let open = || Table::open(file.clone(), name.clone(), self.tables.read_settings().clone());
         let mut summary = match retry_once(open) {
-            Ok(table) => check_table(&table, self.order, self.values, expected, &mut |_| ())
-                .map_err(|error| error.context(&name))?,
+            Ok(table) => check_table(&table, self.order, self.values, expected, &mut |_| ())?,
             Err(error) if is_damage(&error) => {
                 check_wreck(&file, self.order, self.values, expected, &error)?
             }
