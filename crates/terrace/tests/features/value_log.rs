@@ -469,6 +469,8 @@ fn a_deleted_range_of_large_values_is_free_at_once() {
     db.flush().expect("flushes");
     let cases = [("few bytes of the range", 8), ("most of them", 40)];
     for (what, end) in cases {
+        // A flush or a compaction holds files until it is through.
+        db.wait_idle().expect("comes to rest");
         let (_, before) = value_files(&env);
         db.delete_range(key(0)..key(end)).expect("deletes");
         let (_, after) = value_files(&env);
