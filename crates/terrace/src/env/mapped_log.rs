@@ -166,8 +166,8 @@ impl Shared {
     /// The pool's part: the window behind `ready`, if it is still wanted, which was asked for after
     /// the log had been recycled so many times.
     fn prepare_ahead(&self, ready: usize, times_recycled: usize) {
-        // Waits for a thread that has prepared the window before and gives pages back: the writer may
-        // have come through that window meanwhile, and asks once.
+        // Waits for a thread that has prepared the window before and is giving pages back: the
+        // writer may have come through that window meanwhile, and it asks only once.
         let closed = self.preparation.lock();
         let is_recycled = self.times_recycled.load(Ordering::Relaxed) != times_recycled;
         if *closed || is_recycled || self.region.ready() != ready {

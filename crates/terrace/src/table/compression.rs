@@ -155,8 +155,7 @@ impl Codecs {
 
     /// Their names.
     pub(crate) fn names(self) -> Vec<&'static str> {
-        let unknown = if self.has_unknown() { u64::MAX << 2 } else { 0 };
-        let names = [(LZ4_BIT, "lz4"), (ZSTD_BIT, "zstd"), (unknown, "unknown")];
+        let names = [(LZ4_BIT, "lz4"), (ZSTD_BIT, "zstd")];
         names.into_iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, name)| name).collect()
     }
 }
@@ -256,7 +255,7 @@ pub(super) struct Compressor {
     snappy: snap::raw::Encoder,
     lz4: CompressTable,
     /// The size before a block of LZ4.
-    head: Vec<u8>,
+    size: Vec<u8>,
     #[cfg(feature = "zstd")]
     zstd: Option<zstd::bulk::Compressor<'static>>,
 }
@@ -266,7 +265,7 @@ impl Compressor {
         Compressor {
             snappy: snap::raw::Encoder::new(),
             lz4: CompressTable::default(),
-            head: Vec::new(),
+            size: Vec::new(),
             #[cfg(feature = "zstd")]
             zstd: None,
         }
@@ -305,10 +304,10 @@ impl Compressor {
             Compression::None => None,
             Compression::Snappy => self.snappy.compress(contents, output).ok(),
             Compression::Lz4 => {
-                self.head.clear();
-                put_varint32(&mut self.head, u32::try_from(contents.len()).ok()?);
-                let (first, rest) = output.split_at_mut_checked(self.head.len())?;
-                first.copy_from_slice(&self.head);
+                self.size.clear();
+                put_varint32(&mut self.size, u32::try_from(contents.len()).ok()?);
+                let (first, rest) = output.split_at_mut_checked(self.size.len())?;
+                first.copy_from_slice(&self.size);
                 let size = compress_into_with_table(contents, rest, &mut self.lz4).ok()?;
                 Some(first.len() + size)
             }
