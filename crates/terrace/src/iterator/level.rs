@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
+use crate::cache::pin;
 use crate::table::TableIter;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
@@ -35,8 +36,9 @@ impl LevelIter {
     }
 
     /// See [`TableIter::read_once`].
-    pub(crate) fn read_once(self) -> Self {
-        LevelIter { once: true, ..self }
+    pub(crate) fn read_once(mut self) -> Self {
+        self.once = true;
+        self
     }
 
     #[inline]
@@ -79,14 +81,36 @@ impl LevelIter {
 
     pub(crate) fn seek(&mut self, target: &[u8]) {
         self.aim(target);
+        if self.files.scan_length.expected() > 0 {
+            let _pin = pin();
+            self.prefetch_block();
+        }
         self.land(target);
     }
 
     /// See [`TableIter::aim`].
     pub(crate) fn aim(&mut self, target: &[u8]) {
+        self.note_length();
         self.open(self.files.find(&self.order, target), false);
         if let Some(table) = &mut self.table {
             table.aim(target);
+        }
+    }
+
+    /// See [`TableIter::prefetch_block`]: with as many further blocks as scans of this run mostly
+    /// read.
+    pub(crate) fn prefetch_block(&self) {
+        if let Some(table) = &self.table {
+            table.prefetch_block(self.files.scan_length.expected());
+        }
+    }
+
+    /// Takes note of how far the scan went that ends now.
+    fn note_length(&self) {
+        if let Some(blocks) = self.table.as_ref().and_then(TableIter::blocks_scanned)
+            && !self.once
+        {
+            self.files.scan_length.note(blocks);
         }
     }
 
@@ -191,5 +215,11 @@ impl LevelIter {
                 table.seek_to_last();
             }
         }
+    }
+}
+
+impl Drop for LevelIter {
+    fn drop(&mut self) {
+        self.note_length();
     }
 }

@@ -57,8 +57,10 @@ impl Source {
 
     /// Between [`aim`](Self::aim) and [`land`](Self::land): asks for what `prefetch_entries` takes.
     pub(crate) fn prefetch_block(&self) {
-        if let Some(table) = self.table() {
-            table.prefetch_block();
+        match self {
+            Source::Memtable(_) => {}
+            Source::Table(iter) => iter.prefetch_block(0),
+            Source::Level(iter) => iter.prefetch_block(),
         }
     }
 

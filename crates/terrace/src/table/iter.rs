@@ -152,11 +152,18 @@ impl TableIter {
         self.table.prefetch_slot(self.aim);
     }
 
-    /// Asks for what tells where things are in the block that was aimed at.
-    pub(crate) fn prefetch_block(&self) {
-        if !self.is_there() {
-            self.table.prefetch_block(self.aim);
+    /// Asks for what tells where things are in the block that was aimed at, and the device for
+    /// `further` blocks behind it.
+    pub(crate) fn prefetch_block(&self, further: usize) {
+        if !self.is_there() || further > 0 {
+            self.table.prefetch_block(self.aim, further);
         }
+    }
+
+    /// To how many blocks the scan went on from where it was sought, if the device reads ahead for
+    /// those that ask.
+    pub(crate) fn blocks_scanned(&self) -> Option<u8> {
+        self.table.reads_in_background().then(|| self.readahead.blocks_scanned())
     }
 
     /// Asks for the entries around what was aimed at.

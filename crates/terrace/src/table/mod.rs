@@ -37,6 +37,7 @@ mod read_policy;
 mod readahead;
 mod rescue;
 mod scan;
+mod scan_length;
 #[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]
 mod table;
 mod table_builder;
@@ -60,6 +61,7 @@ pub(crate) use read_policy::ReadPolicy;
 pub(crate) use readahead::ask_for_next_file;
 pub(crate) use rescue::rescue;
 pub(crate) use scan::ScanItem;
+pub(crate) use scan_length::ScanLength;
 pub(crate) use table::{Table, TableHit, TableReadSettings};
 pub(crate) use table_builder::{TableBuilder, TableSettings};
 pub(crate) use table_dump::TableDump;

@@ -141,6 +141,11 @@ impl Readahead {
         (self.blocks >= BLOCKS_BEFORE).then_some(self.backward)
     }
 
+    /// Neighbouring blocks read one after the other.
+    pub(super) fn blocks_scanned(&self) -> u8 {
+        self.blocks
+    }
+
     /// Takes note that the scan comes to the block at `handle` of `file`, and asks for what comes
     /// after it.
     pub(super) fn enter(&mut self, file: &dyn RandomAccessFile, handle: BlockHandle) {

@@ -49,6 +49,8 @@ use super::table_builder::COMPARATOR_NAME;
 
 /// Bytes of a block in a file that are asked for ahead, at most.
 const MOST_AHEAD: usize = 4 << 10;
+/// Bytes of several blocks that a seek asks the device for, at most.
+const MOST_ASKED: u64 = 64 << 10;
 
 /// How tables are read.
 #[derive(Clone)]
@@ -300,18 +302,37 @@ impl Table {
 
     /// Asks for what tells where in the block at `place` things are. If the block is not in the
     /// cache, asks the processor for its bytes in a mapped file, and the device for those in
-    /// another, so that several reads are under way at once.
-    pub(crate) fn prefetch_block(&self, place: Place) {
+    /// another, so that several reads are under way at once. Of the device, asks for `further`
+    /// blocks behind it as well.
+    pub(crate) fn prefetch_block(&self, place: Place, further: usize) {
         match self.slots.get(place.at) {
             Some(block) => prefetch_value::<Block>(&block),
-            None if self.external.is_some() => {}
-            None if self.file.mapped().is_some() => self.prefetch_stored(place.at),
-            None => {
-                if let Some(handle) = self.index.handle(place.at) {
-                    let size = handle.size.saturating_add(TRAILER_SIZE as u64);
-                    self.file.will_need(handle.offset, usize::try_from(size).unwrap_or(usize::MAX));
-                }
+            None if self.external.is_some() => return,
+            None if self.file.mapped().is_some() => return self.prefetch_stored(place.at),
+            None => return self.ask_for_blocks(place.at, further),
+        }
+        if further > 0 && self.external.is_none() && self.file.mapped().is_none() {
+            self.ask_for_blocks(place.at, further);
+        }
+    }
+
+    /// Asks the device for block `at` and `further` ones behind it, as far as they are not in the
+    /// cache and not large.
+    fn ask_for_blocks(&self, at: usize, further: usize) {
+        let wanted = (at..=at.saturating_add(further))
+            .map_while(|at| Some((at, self.index.handle(at)?)))
+            .filter(|(at, _)| self.slots.get(*at).is_none());
+        let mut range: Option<Range<u64>> = None;
+        for (_, handle) in wanted {
+            let first = range.as_ref().map_or(handle.offset, |range| range.start);
+            if range.is_some() && handle.end().saturating_sub(first) > MOST_ASKED {
+                break;
             }
+            range = Some(first..handle.end());
+        }
+        if let Some(range) = range {
+            let length = range.end.saturating_sub(range.start);
+            self.file.will_need(range.start, usize::try_from(length).unwrap_or(usize::MAX));
         }
     }
 

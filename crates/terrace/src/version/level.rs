@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::base::abbreviated_keys::AbbreviatedKeys;
 use crate::base::internal_key::{InternalOrder, user_key};
+use crate::table::ScanLength;
 
 use super::file_meta::FileMeta;
 
@@ -16,6 +17,7 @@ pub(crate) struct Level {
     /// Of the largest user keys. Of use in the bytewise order, and where files are ordered by key.
     abbreviated_keys: AbbreviatedKeys,
     bytes: u64,
+    pub(crate) scan_length: ScanLength,
 }
 
 impl Level {
@@ -42,7 +44,7 @@ impl From<Vec<Arc<FileMeta>>> for Level {
         let abbreviated_keys =
             AbbreviatedKeys::new(files.iter().map(|file| file.largest_user_key()));
         let bytes = files.iter().map(|file| file.size).sum();
-        Level { files, abbreviated_keys, bytes }
+        Level { files, abbreviated_keys, bytes, scan_length: ScanLength::default() }
     }
 }
 

@@ -204,15 +204,29 @@ impl TableSet {
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
 
+    /// Whether one more table may be open without another being closed.
+    pub(crate) fn have_room(&self) -> bool {
+        self.open.load(Ordering::Relaxed) < self.limit() && !self.exceed_budget()
+    }
+
+    /// How many tables may be open.
+    fn limit(&self) -> usize {
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        match self.has_descriptors.load(Ordering::Relaxed) {
+            true => capacity,
+            false => capacity.max(MAPPED_TABLES),
+        }
+    }
+
+    fn exceed_budget(&self) -> bool {
+        self.settings.account.as_ref().is_some_and(|account| account.has_too_many_tables())
+    }
+
     /// Closes tables until no more are open than may be: one, but for when mappings were given up.
     fn close_excess(&self) {
-        let mut limit = self.capacity.load(Ordering::Relaxed);
-        if !self.has_descriptors.load(Ordering::Relaxed) {
-            limit = limit.max(MAPPED_TABLES);
-        }
+        let limit = self.limit();
         while self.open.load(Ordering::Relaxed) > limit && self.evict_one() {}
-        let account = self.settings.account.as_ref();
-        while account.is_some_and(|account| account.has_too_many_tables())
+        while self.exceed_budget()
             && self.open.load(Ordering::Relaxed) > BUDGETED_TABLES
             && self.evict_one()
         {}

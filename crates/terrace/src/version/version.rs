@@ -181,7 +181,7 @@ impl Version {
         }
         let places =
             || steps.iter().filter_map(|step| Some((step.table.as_ref().ok()?, step.place?)));
-        places().for_each(|(table, place)| table.prefetch_block(place));
+        places().for_each(|(table, place)| table.prefetch_block(place, 0));
         places().for_each(|(table, place)| table.prefetch_entries(place));
         let mut steps = steps.into_iter().peekable();
         for number in 0..keys.count() {

@@ -311,3 +311,45 @@ fn lookups_in_more_data_than_memory_compact_nothing_that_filters_spare_them() {
         assert_eq!(runs(), 1);
     }
 }
+
+/// A lookup in a table that is not open waits for the device before it begins.
+#[test]
+fn the_first_reads_of_more_data_than_memory_have_all_tables_opened() {
+    const TABLES: u32 = 100;
+    let disk = Disk::new();
+    let options = || {
+        Options::new()
+            .create_if_missing(true)
+            .env(Arc::new(disk.clone()))
+            .compression(Compression::None)
+            .seek_compaction(false)
+    };
+    let db = Db::open("/db", options()).expect("opens");
+    for number in 0..TABLES {
+        db.put(key(number), [7; 200_000]).expect("writes");
+        db.flush().expect("flushes");
+    }
+    db.wait_idle().expect("rests");
+    let tables = db.files().len();
+    assert!(tables > 80, "{tables}");
+    db.close().expect("closes");
+
+    // Opened tables after a few reads of one key, by the memory that there is and `max_open_files`.
+    let opened = |available: u64, max_open_files: usize, seeks: bool| {
+        disk.available_memory.store(available, Ordering::Relaxed);
+        let db = Db::open("/db", options().max_open_files(max_open_files)).expect("opens");
+        let mut cursor = db.cursor().expect("a cursor");
+        for _ in 0..100 {
+            match seeks {
+                true => cursor.seek(key(1)),
+                false => assert!(db.get(key(1)).expect("reads").is_some()),
+            }
+        }
+        db.wait_idle().expect("rests");
+        db.stats().open_tables
+    };
+    assert_eq!(opened(30 << 20, 1_000, false), tables);
+    assert_eq!(opened(30 << 20, 1_000, true), tables);
+    assert!(opened(u64::MAX, 1_000, false) < tables / 2);
+    assert_eq!(opened(30 << 20, 74, false), 64);
+}

@@ -135,3 +135,33 @@ fn seeks_after_a_scan_read_no_more_than_others() {
     assert!(after_a_scan[1] <= asked + (1 << 20), "{after_a_scan:?} bytes asked for, {asked}");
     assert!(after_a_scan[2] <= opened + 1, "{after_a_scan:?} tables opened, {opened}");
 }
+
+/// Each block that a short scan goes on to would be waited for, one after the other.
+#[test]
+fn seeks_ask_for_the_blocks_that_scans_went_on_to_before() {
+    let (db, counts) = filled();
+    // Bytes asked for by a seek and those read by it and so many steps, of a cursor each.
+    let mut scans = |steps: u32| {
+        let (mut asked, mut read) = (0, 0);
+        for number in 0..100_u32 {
+            let mut cursor = db.cursor().unwrap();
+            let from = number * 7919 % (KEYS - 100);
+            counts.take();
+            cursor.seek(key(from));
+            asked += counts.asked.load(Ordering::SeqCst);
+            (0..steps).for_each(|_| cursor.next());
+            assert_eq!(cursor.key(), key(from + steps));
+            read += counts.take()[0];
+        }
+        [asked / 100, read / 100]
+    };
+    // Opens the tables.
+    scans(0);
+    let alone = scans(0);
+    assert!(alone[0] < 5_000, "{alone:?} bytes asked for and read");
+    scans(12);
+    let [asked, read] = scans(12);
+    assert!(read > 8_000 && asked > 8_000 && asked < 2 * read, "{asked} bytes asked for, {read}");
+    scans(0);
+    assert_eq!(scans(0), alone);
+}

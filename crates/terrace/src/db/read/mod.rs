@@ -31,6 +31,8 @@ const PIN_FROM: usize = 4096;
 /// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under
 /// way, and few enough that what was asked for is still there when it is needed.
 const AT_ONCE: usize = 16;
+/// The same where most wait for a device, which reads for as many at once as it can.
+const AT_ONCE_FROM_DEVICE: usize = 64;
 
 /// Where a value was found.
 enum Found<'v> {
@@ -144,7 +146,7 @@ fn found(
     lookup: Lookup<'_>,
     options: &ReadOptions,
 ) -> Result<Option<Found<'static>>> {
-    if core.files.options.seek_compaction && is_sampled() {
+    if is_sampled() {
         sample_read(core, Read::Lookup, lookup.wasted);
     }
     let Some(hit) = lookup.hit else { return Ok(None) };
@@ -256,8 +258,9 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
     };
     let mut values = Vec::with_capacity(keys.len());
     // Keys that no memtable knows, and their places in `values`.
-    let mut left = Vec::with_capacity(AT_ONCE.min(keys.len()));
-    for group in keys.chunks(AT_ONCE) {
+    let at_once = if core.files.tables.exceed_memory() { AT_ONCE_FROM_DEVICE } else { AT_ONCE };
+    let mut left = Vec::with_capacity(at_once.min(keys.len()));
+    for group in keys.chunks(at_once) {
         for key in group.iter().map(AsRef::as_ref) {
             let found = find_in_memtables(&view, key, sequence);
             if found.is_none() {

@@ -9,14 +9,18 @@ use crate::version::file_meta::FileMeta;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::{READ_SAMPLE, Read};
 
-/// Counts a seek of a cursor over several runs towards read-triggered compactions.
+/// Has tables opened for reads to come, and counts a seek of a cursor over several runs towards
+/// read-triggered compactions.
 #[inline]
 pub(super) fn sample_seek(core: &DbImpl) {
-    if core.files.options.seek_compaction && is_sampled() {
-        sample_read(core, Read::Seek, None);
-        if core.background.read_stats.sample_seek(core.views.visible_sequence()) {
-            compact_for_scans(core);
-        }
+    if !is_sampled() {
+        return;
+    }
+    sample_read(core, Read::Seek, None);
+    if core.files.options.seek_compaction
+        && core.background.read_stats.sample_seek(core.views.visible_sequence())
+    {
+        compact_for_scans(core);
     }
 }
 
@@ -33,10 +37,14 @@ fn compact_for_scans(core: &DbImpl) {
     }
 }
 
-/// Counts a sampled read, and the file that it searched without a hit, if there was one.
+/// Has tables opened for reads to come, and counts a sampled read, and the file that it searched without a hit, if there was one.
 #[cold]
 pub(super) fn sample_read(core: &DbImpl, kind: Read, wasted: Option<&Arc<FileMeta>>) {
     if core.files.works_elsewhere() {
+        return;
+    }
+    core.background.open_tables_ahead();
+    if !core.files.options.seek_compaction {
         return;
     }
     let exhausted = |file: &Arc<FileMeta>| {

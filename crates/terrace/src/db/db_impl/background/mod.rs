@@ -18,6 +18,7 @@ mod flush;
 mod jobs;
 pub(in crate::db) mod manual;
 mod obsolete_files;
+mod open_ahead;
 pub(in crate::db) mod read_stats;
 pub(in crate::db) mod state;
 mod stay_open;
@@ -26,7 +27,7 @@ pub(in crate::db) mod write_memtable;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::locks::{Condvar, Mutex};
@@ -69,6 +70,8 @@ pub(in crate::db) struct Background {
     pub(in crate::db) rate_limiter: Option<Arc<RateLimiter>>,
     pub(in crate::db) counters: Counters,
     pub(in crate::db) read_stats: ReadStats,
+    /// Whether tables were opened for reads that are yet to come.
+    has_opened_ahead: AtomicBool,
 }
 
 impl Background {
@@ -94,6 +97,7 @@ impl Background {
             rate_limiter,
             counters: Counters::default(),
             read_stats: ReadStats::default(),
+            has_opened_ahead: AtomicBool::new(false),
         }
     }
 
@@ -257,7 +261,8 @@ impl Background {
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
             range_delete_bytes,
             read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth()),
-            // Otherwise they would take the device and the page cache from the reads.
+            // In a database larger than memory such steps would take the device and the page cache
+            // from the reads.
             ahead_of_reads: !self.files.tables.exceed_memory(),
             expired_before: self.files.catalogue.expired_before(self.files.env.as_ref()),
         }

@@ -87,6 +87,8 @@ pub(in crate::db) struct State {
     /// Callers that wait until no background work is due.
     pub(in crate::db) awaited: usize,
     pub(in crate::db) purging: bool,
+    /// Whether tables are being opened ahead of reads.
+    pub(in crate::db) is_opening: bool,
     /// Whether the memtable of an idle database is about to be flushed.
     pub(in crate::db) flushing_idle: bool,
     /// Tables of bulk loads being built or removed: a close waits for them.
@@ -103,7 +105,11 @@ pub(in crate::db) struct State {
 
 impl State {
     pub(in crate::db) fn is_idle(&self) -> bool {
-        self.flushing == 0 && self.compactions == 0 && !self.purging && !self.flushing_idle
+        self.flushing == 0
+            && self.compactions == 0
+            && !self.purging
+            && !self.is_opening
+            && !self.flushing_idle
     }
 
     /// How many jobs run that may fail.

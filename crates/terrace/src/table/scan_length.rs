@@ -1,0 +1,57 @@
+//! How far scans of one sorted run go from where they are sought.
+//!
+//! A seek and ten steps wait for the device in every run: for the block where the scan begins, which
+//! all runs are asked for at once, and then for each block that the scan goes on to, one after the
+//! other. Where scans usually go on, a seek asks for those blocks as well. Sequential readahead
+//! ([`Readahead`](super::readahead::Readahead)) is for scans that are longer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The average moves by one part in this many.
+const WEIGHT: u32 = 16;
+const ONE: u32 = 1 << 16;
+/// More blocks are read ahead by scans themselves.
+const MOST: u8 = 8;
+
+/// An average over the last few scans. Any thread, without a lock: a scan that is lost in between
+/// does not matter.
+#[derive(Default, Debug)]
+pub(crate) struct ScanLength(AtomicU32);
+
+impl ScanLength {
+    /// A scan went on to so many `blocks`.
+    pub(crate) fn note(&self, blocks: u8) {
+        let average = self.0.load(Ordering::Relaxed);
+        let blocks = u32::from(blocks.min(MOST)) * ONE;
+        let next = average - average / WEIGHT + blocks / WEIGHT;
+        if next != average {
+            self.0.store(next, Ordering::Relaxed);
+        }
+    }
+
+    /// To how many blocks the next one probably goes on.
+    pub(crate) fn expected(&self) -> usize {
+        let average = self.0.load(Ordering::Relaxed);
+        usize::try_from((average + ONE / 2) / ONE).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_of_scans_is_learnt_and_forgotten() {
+        let length = ScanLength::default();
+        assert_eq!(length.expected(), 0);
+        (0..100).for_each(|_| length.note(2));
+        assert_eq!(length.expected(), 2);
+        // Now and then a long one changes nothing.
+        length.note(u8::MAX);
+        assert_eq!(length.expected(), 2);
+        (0..100).for_each(|_| length.note(u8::MAX));
+        assert_eq!(length.expected(), usize::from(MOST));
+        (0..100).for_each(|_| length.note(0));
+        assert_eq!(length.expected(), 0);
+    }
+}
