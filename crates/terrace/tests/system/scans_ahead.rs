@@ -141,7 +141,7 @@ fn seeks_after_a_scan_read_no_more_than_others() {
 fn seeks_ask_for_the_blocks_that_scans_went_on_to_before() {
     let (db, counts) = filled();
     // Bytes asked for by a seek and those read by it and so many steps, of a cursor each.
-    let mut scans = |steps: u32| {
+    let scans = |steps: u32| {
         let (mut asked, mut read) = (0, 0);
         for number in 0..100_u32 {
             let mut cursor = db.cursor().unwrap();
