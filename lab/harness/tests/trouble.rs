@@ -329,6 +329,52 @@ fn a_wrong_result_disqualifies() {
 }
 
 #[test]
+fn a_self_test_cannot_be_declined() {
+    let lab = Lab::with(&["untested", "fast"]);
+    failed_in_part(&lab.run(&["--reps", "1"]));
+    let (status, reason) = lab.cell("untested", "writes", 0);
+    assert!(status != Status::Ok && reason.contains("it would rather not"), "{status:?} {reason}");
+    assert!(
+        lab.trace()
+            .iter()
+            .all(|call| !call.starts_with("untested ") || call == "untested selftest")
+    );
+    assert_eq!(lab.cell("fast", "writes", 0).0, Status::Ok);
+}
+
+#[test]
+fn an_engine_toml_with_an_error_is_a_column_with_a_reason() {
+    let lab = Lab::with(&["fast"]);
+    lab.engine("unknown", "script = 'fake.sh'\nvarients = ['x']");
+    lab.engine("cut", "script = 'fake");
+    lab.engine("nothing", "title = 'Nothing'");
+    succeeded(&lab.run(&["--reps", "1"]));
+    let (run, _) = lab.results();
+    let missing =
+        |id: &str| run.engine(id).and_then(|engine| engine.missing.clone()).unwrap_or_default();
+    assert!(missing("unknown").contains("unknown field `varients`"), "{}", missing("unknown"));
+    assert!(missing("cut").contains("TOML parse error"), "{}", missing("cut"));
+    assert!(missing("nothing").contains("exactly one of"), "{}", missing("nothing"));
+    assert_eq!(lab.cell("fast", "writes", 0).0, Status::Ok);
+    let output =
+        lab.run(&["--engines", "cut", "--out", &lab.root().join("asked").display().to_string()]);
+    assert!(!output.status.success() && stderr(&output).contains("TOML parse error"), "{output:?}");
+}
+
+#[test]
+fn a_script_without_its_engine_is_listed_with_the_reason() {
+    let lab = Lab::with(&["fast"]);
+    lab.engine("absent", "script = 'absent.sh'");
+    let program = lab.dir().join("engines/absent/absent.sh");
+    write_program(&program, "#!/bin/sh\necho 'there is no interpreter' >&2\nexit 1\n");
+    let list = lab.lab(&["list"]);
+    succeeded(&list);
+    let text = stdout(&list);
+    let line = text.lines().find(|line| line.contains("absent")).unwrap_or_default();
+    assert!(line.contains("there is no interpreter"), "{text}");
+}
+
+#[test]
 fn an_engine_that_finds_other_counts_has_no_figure() {
     let lab = Lab::with(&["fast", "forgetful", "short"]);
     failed_in_part(&lab.run(&["--reps", "1"]));

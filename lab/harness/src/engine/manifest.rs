@@ -30,7 +30,7 @@ pub struct Column {
 /// An `engine.toml`. One of `sources`, `like`, `cargo`, `go`, `program`, `script` and `missing`
 /// says what the program is.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Manifest {
     /// Where it lies.
     #[serde(skip)]
@@ -96,10 +96,7 @@ impl Manifest {
         let mut manifest: Manifest = toml::from_str(&text).map_err(|e| problem(&e))?;
         manifest.dir = path.parent().unwrap_or(Path::new("")).to_owned();
         if manifest.name.is_empty() {
-            manifest.name = manifest
-                .dir
-                .file_name()
-                .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            manifest.name = name_of(&manifest.dir);
         }
         if manifest.title.is_empty() {
             manifest.title = manifest.name.clone();
@@ -118,6 +115,13 @@ impl Manifest {
             return Err(problem(&format!("it has to have exactly one of {one_of}")));
         }
         Ok(manifest)
+    }
+
+    /// In place of a file that cannot be read, so that the other engines can be run.
+    fn broken(path: &Path, reason: String) -> Manifest {
+        let dir = path.parent().unwrap_or(Path::new("")).to_owned();
+        let name = name_of(&dir);
+        Manifest { dir, title: name.clone(), name, missing: Some(reason), ..Manifest::default() }
     }
 
     /// Its columns.
@@ -154,11 +158,15 @@ impl Manifest {
     }
 }
 
+fn name_of(dir: &Path) -> String {
+    dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
 /// All engines of the lab in `lab`: `engines/*/engine.toml`, and the same in `engines/rust` and
-/// `engines/go`.
+/// `engines/go`. One whose file cannot be read, or says what nothing knows, cannot be had.
 ///
 /// # Errors
-/// Names the file or directory that cannot be read.
+/// Names the directory that cannot be read.
 pub fn discover(lab: &Path) -> Result<Vec<Manifest>, String> {
     let mut manifests = Vec::new();
     for dir in ["engines", "engines/rust", "engines/go"].map(|dir| lab.join(dir)) {
@@ -170,7 +178,8 @@ pub fn discover(lab: &Path) -> Result<Vec<Manifest>, String> {
             let path =
                 entry.map_err(|e| format!("{}: {e}", dir.display()))?.path().join("engine.toml");
             if path.is_file() {
-                manifests.push(Manifest::load(&path)?);
+                let broken = |reason| Manifest::broken(&path, reason);
+                manifests.push(Manifest::load(&path).unwrap_or_else(broken));
             }
         }
     }

@@ -43,7 +43,7 @@ impl Engines {
     /// The engines of the lab in `lab`, with their programs built in `cache`.
     ///
     /// # Errors
-    /// Names the `engine.toml` that cannot be read.
+    /// Names the directory that cannot be read.
     pub fn find(lab: &Path, cache: &Path) -> Result<Engines, String> {
         Ok(Engines { manifests: discover(lab)?, builder: Builder::new(lab, cache) })
     }
@@ -81,12 +81,15 @@ impl Engines {
             .collect())
     }
 
-    /// Why an engine cannot be built here; `None` if nothing is known to be missing. Quick: nothing
-    /// is built.
+    /// Why an engine cannot be run here; `None` if nothing is known to be missing. Quick: nothing
+    /// is built, and what needs no building is asked to describe itself.
     #[must_use]
     pub fn lacking(&self, engine: &str) -> Option<String> {
         let manifest = self.manifests.iter().find(|manifest| manifest.name == engine)?;
-        self.builder.lacking(manifest, &self.manifests)
+        self.builder.lacking(manifest, &self.manifests).or_else(|| {
+            let column = manifest.columns().into_iter().next();
+            self.prepare(&column.filter(|_| manifest.script.is_some())?).about.missing
+        })
     }
 
     /// Builds a column's program, if need be, and asks it to describe itself.

@@ -126,7 +126,8 @@ fn table(suite: &Suite<'_>, workloads: &[Workload<'_, '_>]) -> String {
     let mut text = format!("{}; in brackets Terrace ÷ engine. ", unit.unwrap_or("op/s"));
     text.push_str(
         "“All cells” is the geometric mean of these ratios, and how many cells Terrace leads. \\*: cut short, in no \
-         mean; ±: a spread over the rounds above 10%; †: its writes promise less.\n\n| Engine | All cells |",
+         mean; ‡: of a database that is not complete; °: with a remark in the report; ±: a spread over the rounds \
+         above 10%; †: its writes promise less.\n\n| Engine | All cells |",
     );
     for (section, cell) in workloads {
         let name = escape(&cell_name(cell.cell));
@@ -173,8 +174,8 @@ fn item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> String {
     if figures.rate.is_notable() {
         text.push_str(&format!(" ±{}", number::percent(figures.rate.spread / 2.0)));
     }
-    if figures.cut || !figures.comparable {
-        text.push_str(" \\*");
+    if let Some(mark) = figures.mark() {
+        text.push_str(&format!(" {}", escape(mark)));
     }
     text
 }

@@ -13,7 +13,7 @@ use crate::run::{Cell, Chart as Kind, Interval, Published};
 use super::chart::lines::{Frame, Line, Point, XAxis};
 use super::chart::series::{Course, Shared, Step};
 use super::chart::{Pen, bars, groups, lines, series};
-use super::model::{CellView, Column, Figures, Outcome, SectionView, Suite};
+use super::model::{CellView, Column, Figures, MARKS, Outcome, SectionView, Suite};
 use super::pack::pack;
 use super::svg::Chart;
 use super::{number, palette};
@@ -157,6 +157,11 @@ pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
     tip
 }
 
+/// A figure with its mark.
+fn marked(text: String, figures: &Figures) -> String {
+    figures.mark().map_or(text.clone(), |mark| format!("{text} {mark}"))
+}
+
 /// The measured figure.
 pub(crate) fn now(
     suite: &Suite<'_>,
@@ -174,11 +179,10 @@ pub(crate) fn now(
             let (value, tip) = match outcome {
                 Outcome::Figures(figures) if cell.cell.paced => {
                     let us = figures.latency(99.0).unwrap_or_default();
-                    let mark = if figures.remarks.is_empty() { "" } else { " *" };
                     let value = bars::Value::Figure {
                         value: us,
                         rounds: Vec::new(),
-                        text: format!("{}{mark}", number::duration_us(us)),
+                        text: marked(number::duration_us(us), figures),
                     };
                     (value, tip(&pen.title, "op/s", figures))
                 }
@@ -190,13 +194,10 @@ pub(crate) fn now(
                     if let Some(base) = base.filter(|base| *base > 0.0) {
                         text = format!("{text} · {}", number::ratio(figures.rate.middle / base));
                     }
-                    if !figures.remarks.is_empty() {
-                        text.push_str(" *");
-                    }
                     let value = bars::Value::Figure {
                         value: figures.rate.middle,
                         rounds: rounds(figures),
-                        text,
+                        text: marked(text, figures),
                     };
                     (value, tip(&pen.title, &cell.cell.unit, figures))
                 }
@@ -210,10 +211,10 @@ pub(crate) fn now(
         .collect();
     let figures = || cell.outcomes.iter().filter_map(Outcome::figures);
     let unit = if cell.cell.paced { "p99, less is better" } else { cell.cell.unit.as_str() };
-    let note = match figures().any(|figures| !figures.remarks.is_empty()) {
-        true => format!("{unit} · * cut short, or with another remark"),
-        false => unit.to_owned(),
-    };
+    let has = |mark: &str| figures().any(|figures| figures.mark() == Some(mark));
+    let marks = MARKS.iter().filter(|(mark, _)| has(mark));
+    let note =
+        marks.fold(unit.to_owned(), |note, (mark, words)| format!("{note} · {mark} {words}"));
     bars::draw(&bars, heading, &note, width)
 }
 

@@ -91,6 +91,25 @@ pub(crate) struct Figures {
     pub(crate) series: Vec<Interval>,
 }
 
+/// What the marks of [`Figures::mark`] stand for.
+pub(crate) const MARKS: [(&str, &str); 3] = [
+    ("*", "cut short, in no mean"),
+    ("‡", "of a database that is not complete"),
+    ("°", "with a remark"),
+];
+
+impl Figures {
+    /// The mark of a figure that counts for less than it seems, or has a remark: one of [`MARKS`].
+    pub(crate) fn mark(&self) -> Option<&'static str> {
+        let [(cut, _), (partial, _), (remark, _)] = MARKS;
+        match () {
+            () if !self.comparable => Some(partial),
+            () if self.cut => Some(cut),
+            () => (!self.remarks.is_empty()).then_some(remark),
+        }
+    }
+}
+
 impl Outcome {
     pub(crate) fn figures(&self) -> Option<&Figures> {
         match self {

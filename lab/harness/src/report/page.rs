@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::run::{Chart as Kind, Run};
 
-use super::chart::summary;
+use super::chart::summary::{self, Layout};
 use super::figures::{self, Figure, Folded, Gallery, cell_name, file_stem, slugs};
 use super::model::{CellView, Figures, SectionView, Suite};
 use super::pack::pack;
@@ -61,6 +61,8 @@ struct SuitePart<'a> {
     /// Figures of the summary: value, what it is, whether it is a bad one.
     tiles: Vec<(String, String, bool)>,
     chart: Option<Figure>,
+    /// The same for narrow screens.
+    narrow_chart: Option<Figure>,
     ratios: Option<Table>,
     below: Option<Table>,
     sections: Vec<SectionPart<'a>>,
@@ -119,6 +121,8 @@ struct Card {
     now: Figure,
     ratio: Option<String>,
     led: bool,
+    /// Whether the ratio counts in no mean.
+    cut: bool,
     verdict: String,
     with_debt: Option<String>,
     weaker: Option<String>,
@@ -182,8 +186,12 @@ fn suite_part<'a>(
     gallery: &mut Gallery,
 ) -> SuitePart<'a> {
     let prefix = if several { format!("{}-", suite.run.suite) } else { String::new() };
-    let chart = summary_chart(suite)
-        .map(|chart| gallery.add(&format!("{prefix}summary"), "Summary", &chart));
+    let mut summary = |layout, name: &str| {
+        let chart = summary_chart(suite, layout)?;
+        Some(gallery.add(&format!("{prefix}{name}"), "Summary", &chart))
+    };
+    let chart = summary(Layout::Beside, "summary");
+    let narrow_chart = summary(Layout::Below, "summary-narrow");
     let compared = suite.terrace().is_some() && suite.columns.len() > 1;
     let sections = 0..suite.sections.len();
     SuitePart {
@@ -200,6 +208,7 @@ fn suite_part<'a>(
         costs: suite.run.machine.costs.map(|costs| costs.in_words()).unwrap_or_default(),
         tiles: tiles(suite),
         chart,
+        narrow_chart,
         ratios: compared.then(|| table::ratios(suite)),
         below: table::below(suite),
         sections: sections.map(|place| section_part(suite, place, &prefix, gallery)).collect(),
@@ -238,7 +247,7 @@ fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
 }
 
 /// Terrace against everyone: engines that promise as much first, the strongest of each kind first.
-fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
+fn summary_chart(suite: &Suite<'_>, layout: Layout) -> Option<super::svg::Chart> {
     suite.terrace()?;
     let mut first = [Vec::new(), Vec::new()];
     for (section, cell) in suite.cells() {
@@ -269,7 +278,7 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
         panels: first.map(panel),
     };
     rows.insert(0, best);
-    Some(summary::draw(&rows, &summary_words(suite)))
+    Some(summary::draw(&rows, &summary_words(suite), layout))
 }
 
 /// The panel of a cell: what writes, or what only reads.
@@ -320,7 +329,9 @@ fn summary_row(suite: &Suite<'_>, at: usize) -> Option<summary::Row> {
 fn summary_words(suite: &Suite<'_>) -> summary::Words {
     let run = suite.run;
     let date = run.began.get(..10).unwrap_or(&run.began);
-    let mut marks = "One dot is one workload; bar and number are their geometric mean.".to_owned();
+    let mut marks =
+        "One dot is one workload; bar and number are the geometric mean of so many of them."
+            .to_owned();
     if suite.cells().any(|(_, cell)| (0..suite.columns.len()).any(|column| cell.is_cut(column))) {
         marks.push_str(" Hollow: cut short, in no mean.");
     }
@@ -490,6 +501,7 @@ fn card(
         now: gallery.add(&stem, &name, &now),
         ratio: against.map(|against| number::ratio(against.ratio)),
         led: against.is_some_and(|against| against.ratio >= 1.0),
+        cut: against.is_some_and(|against| against.cut),
         verdict: words::verdict(suite, cell, against.as_ref()),
         with_debt: words::cell_with_debt(suite, cell),
         weaker: words::faster_but_weaker(suite, cell),

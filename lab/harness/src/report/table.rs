@@ -281,7 +281,7 @@ fn overview_item(
     if cell.cell.paced {
         let us = |percentile| figures.latency(percentile).unwrap_or_default();
         let tip = super::figures::tip(&suite.columns[column].title, "op/s", figures);
-        let mark = if figures.remarks.is_empty() { "" } else { " *" };
+        let mark = figures.mark().map_or_else(String::new, |mark| format!(" {mark}"));
         return Item::figure(us(99.0), number::duration_us(us(99.0)))
             .under(format!("p99.9 {}{mark}", number::duration_us(us(99.9))))
             .tip(tip);
@@ -303,9 +303,7 @@ fn overview_item(
     if figures.rate.is_notable() {
         under.push(format!("±{}", number::percent(figures.rate.spread / 2.0)));
     }
-    if !figures.remarks.is_empty() {
-        under.push("*".to_owned());
-    }
+    under.extend(figures.mark().map(str::to_owned));
     let tip = super::figures::tip(&suite.columns[column].title, &cell.cell.unit, figures);
     item.under(under.join(" ")).tip(tip)
 }

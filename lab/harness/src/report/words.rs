@@ -164,7 +164,8 @@ pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&A
     };
     let best = &suite.columns[against.column].title;
     let close = if against.is_close() { "; the ranges of their rounds overlap" } else { "" };
-    format!("the best of the rest, {best}{close}")
+    let cut = if against.cut { "; cut short, in no mean" } else { "" };
+    format!("the best of the rest, {best}{close}{cut}")
 }
 
 /// An open loop in a sentence: the latencies of Terrace and of the best of the rest.

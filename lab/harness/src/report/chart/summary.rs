@@ -1,12 +1,14 @@
 //! How many times faster Terrace is than every other engine: a line for each engine, and on it a
-//! panel for writes and one for reads. A dot is a workload, hollow where one of the two was cut
-//! short; the bar and the number are the geometric mean of the filled ones. The README shows it.
+//! panel for writes and one for reads, on one scale. A dot is a workload, hollow where one of the two
+//! was cut short; the bar and the number are the geometric mean of the filled ones, and beside it
+//! stands how many of how many workloads these are. The README shows it; for narrow screens there is
+//! one with the panels one below the other.
 
 use super::super::number;
 use super::super::palette;
 use super::super::ratios::Ratio;
 use super::super::scale::Scale;
-use super::super::svg::{Canvas, Chart, fit};
+use super::super::svg::{Canvas, Chart, fit, width};
 use super::{SIZE, label_room};
 
 /// An engine, or the best of all.
@@ -42,49 +44,136 @@ pub(crate) struct Words {
     pub(crate) caption: Vec<String>,
 }
 
-const WIDTH: f64 = 860.0;
-const TOP: f64 = 92.0;
+/// Where the panels stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Beside,
+    Below,
+}
+
+const ABOVE: f64 = 92.0;
 const ROW: f64 = 26.0;
 /// Between labels and panels.
 const GAP: f64 = 22.0;
-/// For the mean beside a panel.
+/// Beside a panel: for the mean, and for how many workloads it is of.
 const MEAN: f64 = 52.0;
+const COUNT: f64 = 38.0;
+/// Below a panel, for its axis.
+const AXIS: f64 = 35.0;
+/// Between panels, one below the other: for a title.
+const TITLE: f64 = 50.0;
 const NAMES: [&str; 2] = ["Writes", "Reads"];
 
-/// Draws the rows in their order.
-pub(crate) fn draw(rows: &[Row], words: &Words) -> Chart {
-    let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, 240.0) + 6.0;
-    let wide = (WIDTH - room - 2.0 * GAP) / 2.0;
-    let bottom = TOP + ROW * rows.len() as f64 + 4.0;
-    let mut canvas = Canvas::default();
-    canvas.text("large", (0.0, 15.0), &fit(&words.heading, 17.0, WIDTH));
-    canvas.text("soft", (0.0, 37.0), &fit(&words.note, SIZE, WIDTH));
-    for (at, _) in rows.iter().enumerate().filter(|(_, row)| row.column.is_none()) {
-        canvas.rect("wash", 0.0, TOP + ROW * at as f64, WIDTH, ROW - 1.0);
+impl Layout {
+    fn width(self) -> f64 {
+        match self {
+            Layout::Beside => 920.0,
+            Layout::Below => 400.0,
+        }
     }
-    let scales = [0, 1].map(|panel| {
-        let left = room + GAP + panel as f64 * (wide + GAP);
-        draw_panel(&mut canvas, rows, panel, (left, left + wide - MEAN), bottom)
+
+    /// The texts above the chart, in lines.
+    fn lines(self, text: &str, size: f64) -> Vec<String> {
+        match self {
+            Layout::Beside => vec![fit(text, size, self.width())],
+            Layout::Below => lines(text, size, self.width()),
+        }
+    }
+}
+
+/// The text in lines that fit `room`.
+fn lines(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("a line was begun");
+        let longer = if last.is_empty() { word.to_owned() } else { format!("{last} {word}") };
+        if last.is_empty() || width(&longer, size) <= room {
+            *last = longer;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.iter().map(|line| fit(line, size, room)).collect()
+}
+
+/// The place of a panel.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Of the plot.
+    left: f64,
+    right: f64,
+    /// Of the first row, and below the last.
+    top: f64,
+    bottom: f64,
+}
+
+/// Draws the rows in their order.
+pub(crate) fn draw(rows: &[Row], words: &Words, layout: Layout) -> Chart {
+    let total = layout.width();
+    let most = if layout == Layout::Beside { 240.0 } else { 150.0 };
+    let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, most) + 6.0;
+    let gaps = if layout == Layout::Beside { 2.0 * GAP } else { 10.0 };
+    let wide = (total - room - gaps) / if layout == Layout::Beside { 2.0 } else { 1.0 };
+    let mut canvas = Canvas::default();
+    let mut y = 15.0;
+    for line in layout.lines(&words.heading, 17.0) {
+        canvas.text("large", (0.0, y), &line);
+        y += 22.0;
+    }
+    for line in layout.lines(&words.note, SIZE) {
+        canvas.text("soft", (0.0, y), &line);
+        y += 17.0;
+    }
+    let top = ABOVE + (y - 54.0);
+    let high = ROW * rows.len() as f64 + 4.0;
+    let places = [0, 1].map(|panel| match layout {
+        Layout::Beside => {
+            let left = room + GAP + f64::from(panel) * (wide + GAP);
+            Place { left, right: left + wide, top, bottom: top + high }
+        }
+        Layout::Below => {
+            let top = top + f64::from(panel) * (high + AXIS + TITLE);
+            Place { left: room + 10.0, right: room + 10.0 + wide, top, bottom: top + high }
+        }
     });
+    let plots = places.map(|place| Place { right: place.right - MEAN - COUNT, ..place });
+    // Panels of one row have one wash and one label; those of a row below each other have two.
+    let labelled = if layout == Layout::Beside { &places[..1] } else { &places[..] };
+    for (at, _) in rows.iter().enumerate().filter(|(_, row)| row.column.is_none()) {
+        for place in labelled {
+            canvas.rect("wash", 0.0, place.top + ROW * at as f64, total, ROW - 1.0);
+        }
+    }
+    let scales = scales(rows, plots);
+    for (panel, plot) in plots.iter().enumerate() {
+        draw_panel(&mut canvas, NAMES[panel], *plot, places[panel].right, &scales[panel]);
+    }
+    let counts = [0, 1].map(|panel| rows.iter().map(|row| row.panels[panel].dots.len()).max());
     for (at, row) in rows.iter().enumerate() {
-        let top = TOP + ROW * at as f64;
         canvas.group_of("row", row.column, None);
-        canvas.rect("hit", 0.0, top, WIDTH, ROW);
         let class = match (row.column.is_none(), row.weaker) {
             (true, _) => "end strong",
             (false, true) => "end soft",
             (false, false) => "end",
         };
-        canvas.text(class, (room, top + ROW / 2.0 + 4.0), &fit(&row.title, SIZE, room));
+        for place in labelled {
+            let top = place.top + ROW * at as f64;
+            canvas.rect("hit", 0.0, top, total, ROW);
+            let label = fit(&row.title, SIZE, room);
+            canvas.text(class, (room, top + ROW / 2.0 + 4.0), &label);
+        }
         for (panel, scale) in scales.iter().enumerate() {
-            let right = room + GAP + wide + panel as f64 * (wide + GAP);
-            draw_row(&mut canvas, row, panel, scale, (top + ROW / 2.0, right));
+            let middle = places[panel].top + ROW * (at as f64 + 0.5);
+            let of = counts[panel].unwrap_or_default();
+            draw_row(&mut canvas, row, panel, scale, (middle, places[panel].right), of);
         }
         canvas.close();
     }
-    for (at, line) in words.caption.iter().enumerate() {
-        let at = bottom + 40.0 + 15.0 * at as f64;
-        canvas.text("soft small", (0.0, at), &fit(line, 11.0, WIDTH));
+    let mut y = places[1].bottom + 40.0;
+    let caption = words.caption.iter().flat_map(|line| layout.lines(line, 11.0));
+    for line in caption {
+        canvas.text("soft small", (0.0, y), &line);
+        y += 15.0;
     }
     let said = rows.iter().map(|row| {
         let mean = |panel: usize| {
@@ -94,36 +183,45 @@ pub(crate) fn draw(rows: &[Row], words: &Words) -> Chart {
     });
     let label =
         format!("{}. {}. {}.", words.heading, words.note, said.collect::<Vec<_>>().join("; "));
-    canvas.finish(WIDTH, bottom + 35.0 + 15.0 * words.caption.len() as f64, label)
+    canvas.finish(total, y - 5.0, label)
 }
 
-/// The frame of a panel; returns its axis.
-fn draw_panel(
-    canvas: &mut Canvas,
-    rows: &[Row],
-    panel: usize,
-    (left, right): (f64, f64),
-    bottom: f64,
-) -> Scale {
-    let dots = rows.iter().flat_map(|row| &row.panels[panel].dots);
-    // 1 is always on the axis, with some room on either side.
-    let x =
-        Scale::log(dots.map(|(ratio, _)| ratio.value).chain([0.8, 4.0]), left + 4.0, right - 4.0);
+/// The axes of the panels, which show the same range, so that a bar is as long in either.
+fn scales(rows: &[Row], plots: [Place; 2]) -> [Scale; 2] {
+    let dots = || rows.iter().flat_map(|row| &row.panels).flat_map(|panel| &panel.dots);
+    plots.map(|plot| {
+        // 1 is always on the axis, with some room on either side.
+        let values = dots().map(|(ratio, _)| ratio.value).chain([0.8, 4.0]);
+        Scale::log(values, plot.left + 4.0, plot.right - 4.0)
+    })
+}
+
+/// The frame of a panel, whose figures end at `end`.
+fn draw_panel(canvas: &mut Canvas, name: &str, plot: Place, end: f64, x: &Scale) {
+    let Place { left, top, bottom, .. } = plot;
     let one = x.at(1.0);
-    canvas.text("title", (left, TOP - 32.0), NAMES[panel]);
-    canvas.rect("below", left, TOP - 4.0, one - left, bottom - TOP + 4.0);
+    canvas.text("title", (left, top - 32.0), name);
+    canvas.rect("below", left, top - 4.0, one - left, bottom - top + 4.0);
     for tick in x.ticks() {
-        canvas.line("grid", (x.at(tick), TOP - 4.0), (x.at(tick), bottom));
+        canvas.line("grid", (x.at(tick), top - 4.0), (x.at(tick), bottom));
         let text = format!("{}×", number::tick(tick));
         canvas.text("axis middle", (x.at(tick), bottom + 17.0), &text);
     }
-    canvas.line("one", (one, TOP - 10.0), (one, bottom));
-    canvas.text("axis", (one + 6.0, TOP - 13.0), "Terrace faster →");
-    x
+    canvas.line("one", (one, top - 10.0), (one, bottom));
+    canvas.text("axis", (one + 6.0, top - 13.0), "Terrace faster →");
+    canvas.text("axis end", (end - COUNT, top - 13.0), "mean");
+    canvas.text("axis end", (end, top - 13.0), "of");
 }
 
-/// A row in one panel: its middle, and where the mean ends.
-fn draw_row(canvas: &mut Canvas, row: &Row, panel: usize, x: &Scale, (middle, right): (f64, f64)) {
+/// A row in one panel: its middle, and where its figures end. The panel is `of` so many workloads.
+fn draw_row(
+    canvas: &mut Canvas,
+    row: &Row,
+    panel: usize,
+    x: &Scale,
+    (middle, right): (f64, f64),
+    of: usize,
+) {
     let shown = &row.panels[panel];
     let one = x.at(1.0);
     let class = match row.slot {
@@ -151,5 +249,7 @@ fn draw_row(canvas: &mut Canvas, row: &Row, panel: usize, x: &Scale, (middle, ri
         Some(mean) => ("number strong end", number::ratio(mean)),
         None => ("number end soft", number::NONE.to_owned()),
     };
-    canvas.text(class, (right - 4.0, middle + 4.0), &text);
+    canvas.text(class, (right - COUNT, middle + 4.0), &text);
+    let counted = shown.dots.iter().filter(|(ratio, _)| !ratio.cut).count();
+    canvas.text("axis end number", (right, middle + 4.0), &format!("{counted}/{of}"));
 }
