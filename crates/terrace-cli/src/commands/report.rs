@@ -1,9 +1,11 @@
 //! The state of a database: `stat`, `files`.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
-use terrace::Stats;
+use terrace::{Stats, TableFile};
 
 use super::{Run, Session};
 use crate::directory::{FileType, ListedFile, extended_manifest, list_files};
@@ -35,19 +37,34 @@ pub(crate) struct FilesArgs {
 
 impl Run for StatArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
-        let stats = session.db()?.stats();
+        let db = session.db()?;
+        let (stats, compressions) = (db.stats(), compressions(&db.files()));
         let files = list_files(session.path())?;
         // After a kill the MANIFEST may bear the name of what is not there any more.
         let is_extended =
             stats.is_extended || extended_manifest(session.path()).unwrap_or_default().is_some();
         if self.json || session.form().json {
-            return out.json(&stats_as_json(&stats, &files, is_extended));
+            return out.json(&stats_as_json(&stats, &compressions, &files, is_extended));
         }
-        print_stats(&stats, &files, is_extended, out)
+        print_stats(&stats, &compressions, &files, is_extended, out)
     }
 }
 
-fn stats_as_json(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Value {
+/// How many tables have blocks of each compression that LevelDB does not read.
+fn compressions(tables: &[TableFile]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for name in tables.iter().flat_map(|table| &table.compressions) {
+        *counts.entry(*name).or_default() += 1;
+    }
+    counts
+}
+
+fn stats_as_json(
+    stats: &Stats,
+    compressions: &BTreeMap<&str, usize>,
+    files: &[ListedFile],
+    is_extended: bool,
+) -> Value {
     let levels = stats.levels.iter().map(|level| {
         json!({
             "level": level.level,
@@ -67,6 +84,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Valu
         "value_files": stats.value_files,
         "value_file_bytes": stats.value_file_bytes,
         "extended": is_extended,
+        "tables_by_compression": compressions,
         "value_bytes_used": stats.value_bytes_used,
         "memtable_bytes": stats.memtable_bytes,
         "immutable_memtables": stats.immutable_memtables,
@@ -99,6 +117,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Valu
 
 fn print_stats(
     stats: &Stats,
+    compressions: &BTreeMap<&str, usize>,
     files: &[ListedFile],
     is_extended: bool,
     out: &mut Output,
@@ -107,7 +126,7 @@ fn print_stats(
         levels(stats).print(out)?;
         out.line("")?;
     }
-    facts(stats, files, is_extended).print(out)
+    facts(stats, compressions, files, is_extended).print(out)
 }
 
 fn levels(stats: &Stats) -> Columns<7> {
@@ -127,7 +146,12 @@ fn levels(stats: &Stats) -> Columns<7> {
     levels
 }
 
-fn facts(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Columns<2> {
+fn facts(
+    stats: &Stats,
+    compressions: &BTreeMap<&str, usize>,
+    files: &[ListedFile],
+    is_extended: bool,
+) -> Columns<2> {
     let mut facts = Columns::unnamed();
     // A counter that counted nothing is left out.
     let mut fact = |name: &str, counts: bool, value: String| {
@@ -141,6 +165,9 @@ fn facts(stats: &Stats, files: &[ListedFile], is_extended: bool) -> Columns<2> {
         true,
         format!("{tables}, {}", size(stats.levels.iter().map(|level| level.bytes).sum())),
     );
+    let compressed =
+        compressions.iter().map(|(name, tables)| format!("{name} in {tables} of them"));
+    fact("compressed with", !compressions.is_empty(), compressed.collect::<Vec<_>>().join(", "));
     let (values, used) = (size(stats.value_file_bytes), size(stats.value_bytes_used));
     fact(
         "value files",
@@ -241,6 +268,9 @@ struct FileLine {
     entries: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deletions: Option<u64>,
+    /// The compressions of its blocks that LevelDB does not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    compressions: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     smallest: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,7 +290,8 @@ impl Run for FilesArgs {
             Columns::new(["level or type", "size", "file", "smallest key", "largest key"]);
         for line in lines {
             let level = match (line.level, line.file_type) {
-                (Some(level), _) => level.to_string(),
+                (Some(level), _) if line.compressions.is_empty() => level.to_string(),
+                (Some(level), _) => format!("{level} {}", line.compressions.join("+")),
                 (None, FileType::Table) => "not in use".into(),
                 (None, other) => other.name().into(),
             };
@@ -294,6 +325,7 @@ fn file_lines(session: &Session<'_>, form: Form) -> Result<Vec<FileLine>> {
             level: table.map(|table| table.level),
             entries: table.and_then(|table| table.entries),
             deletions: table.and_then(|table| table.deletions),
+            compressions: table.map(|table| table.compressions.clone()).unwrap_or_default(),
             smallest: table.map(|table| show(&table.smallest)),
             largest: table.map(|table| show(&table.largest)),
             name: file.name,

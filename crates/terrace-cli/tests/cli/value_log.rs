@@ -217,7 +217,15 @@ fn a_database_with_lz4_is_extended_until_it_is_converted() {
     tool.ok(&["compact", "db", "--compression", "lz4"]);
     assert!(tool.ok(&["stat", "db"]).contains("yes: LevelDB refuses the database\n"));
     let stat: Value = serde_json::from_str(&tool.ok(&["stat", "db", "--json"])).expect("JSON");
-    assert_eq!(stat["extended"], true);
+    assert_eq!(
+        (&stat["extended"], &stat["tables_by_compression"]["lz4"]),
+        (&true.into(), &1.into())
+    );
+    assert!(tool.ok(&["stat", "db"]).contains("lz4 in 1 of them\n"));
+    assert!(tool.ok(&["files", "db"]).lines().any(|line| line.contains(" lz4 ")));
+    let tables = tool.run(&["files", "db", "--json"]).json_lines();
+    let table = tables.iter().find(|line| line["type"] == "table").expect("a table");
+    assert_eq!(table["compressions"], serde_json::json!(["lz4"]));
     let table = tool.files("db", ".ldb").pop().expect("a table");
     let blocks = tool.ok(&["inspect", &table.to_string_lossy()]);
     assert!(blocks.contains("lz4"), "{blocks}");
@@ -229,4 +237,30 @@ fn a_database_with_lz4_is_extended_until_it_is_converted() {
     if cfg!(not(feature = "zstd")) {
         tool.run(&["compact", "db", "--compression", "zstd"]).fails(2, "the feature zstd");
     }
+}
+
+/// A process that was killed after its last value file went leaves the name behind.
+#[test]
+fn stat_says_that_a_database_is_extended_by_name_alone() {
+    let tool = Tool::new();
+    let options = terrace::Options::new().create_if_missing(true).value_log(Some(100));
+    let db = terrace::Db::open(tool.path("db"), options).expect("opens");
+    db.put("key", [7; 1_000]).expect("writes");
+    db.flush().expect("flushes");
+    assert!(db.stats().is_extended);
+    db.delete("key").expect("deletes");
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    db.wait_idle().expect("rests");
+    assert!(!db.stats().is_extended);
+    std::fs::create_dir(tool.path("killed")).expect("a directory");
+    for file in std::fs::read_dir(tool.path("db")).expect("files") {
+        let file = file.expect("a file");
+        if file.file_type().expect("a type").is_file() {
+            let copy = tool.path("killed").join(file.file_name());
+            std::fs::copy(file.path(), copy).expect("copies");
+        }
+    }
+    assert!(tool.ok(&["stat", "killed"]).contains("by name, until the database is next closed"));
+    let stat = json(&tool.ok(&["stat", "killed", "--json"]));
+    assert_eq!(stat["extended"], true);
 }

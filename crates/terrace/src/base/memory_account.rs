@@ -102,6 +102,11 @@ impl MemoryAccount {
         self.used_for(MemoryUse::Tables) > self.eighths(2)
     }
 
+    /// Whether open tables take less than half of that.
+    pub(crate) fn has_few_tables(&self) -> bool {
+        self.used_for(MemoryUse::Tables) < self.eighths(1)
+    }
+
     /// Counts `bytes` until the charge is dropped.
     pub(crate) fn charge(self: &Arc<Self>, purpose: MemoryUse, bytes: usize) -> Charge {
         self.used[purpose as usize].fetch_add(bytes, Ordering::Relaxed);

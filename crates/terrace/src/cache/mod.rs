@@ -168,6 +168,11 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.get(index)
     }
 
+    /// Whether slot `index` has a value. Not a use of it.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.slots.has(index)
+    }
+
     /// Sets the address that readers of the value in slot `index` need next, 0 for none: a lookup
     /// of the slot prefetches it.
     #[inline]

@@ -86,6 +86,11 @@ impl<V: Send + Sync + 'static> Slots<V> {
         self.slots.get(index)?.value.get().map(Cached::into_arc)
     }
 
+    /// Whether a slot has a value, without a mark.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.slots.get(index).is_some_and(|slot| slot.value.get().is_some())
+    }
+
     pub(super) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }

@@ -106,8 +106,8 @@ impl LevelIter {
     }
 
     /// Takes note of how far the scan went that ends now.
-    fn note_length(&self) {
-        if let Some(blocks) = self.table.as_ref().and_then(TableIter::blocks_scanned)
+    fn note_length(&mut self) {
+        if let Some(blocks) = self.table.as_mut().and_then(TableIter::take_blocks)
             && !self.once
         {
             self.files.scan_length.note(blocks);

@@ -59,6 +59,7 @@ impl Source {
     pub(crate) fn prefetch_block(&self) {
         match self {
             Source::Memtable(_) => {}
+            // One of level 0: small, and soon in the cache.
             Source::Table(iter) => iter.prefetch_block(0),
             Source::Level(iter) => iter.prefetch_block(),
         }

@@ -160,10 +160,10 @@ impl TableIter {
         }
     }
 
-    /// To how many blocks the scan went on from where it was sought, if the device reads ahead for
-    /// those that ask.
-    pub(crate) fn blocks_scanned(&self) -> Option<u8> {
-        self.table.reads_in_background().then(|| self.readahead.blocks_scanned())
+    /// To how many blocks the scan went on forward since the last call, if the device reads ahead
+    /// for those that ask.
+    pub(crate) fn take_blocks(&mut self) -> Option<u8> {
+        self.table.reads_in_background().then(|| self.readahead.take_blocks())
     }
 
     /// Asks for the entries around what was aimed at.

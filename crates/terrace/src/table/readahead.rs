@@ -102,6 +102,8 @@ pub(super) struct Readahead {
     last: BlockHandle,
     /// Neighbouring blocks read one after the other, and in which direction.
     blocks: u8,
+    /// Those of them that [`take_blocks`](Self::take_blocks) has told.
+    told: u8,
     backward: bool,
     window: u32,
     /// How far bytes were asked for: the end of the window, or its beginning if backward.
@@ -141,9 +143,11 @@ impl Readahead {
         (self.blocks >= BLOCKS_BEFORE).then_some(self.backward)
     }
 
-    /// Neighbouring blocks read one after the other.
-    pub(super) fn blocks_scanned(&self) -> u8 {
-        self.blocks
+    /// To how many blocks the scan went on since the last call, if it went forward.
+    pub(super) fn take_blocks(&mut self) -> u8 {
+        let blocks = if self.backward { 0 } else { self.blocks.saturating_sub(self.told) };
+        self.told = self.blocks;
+        blocks
     }
 
     /// Takes note that the scan comes to the block at `handle` of `file`, and asks for what comes

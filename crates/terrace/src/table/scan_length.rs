@@ -3,7 +3,8 @@
 //! A seek and ten steps wait for the device in every run: for the block where the scan begins, which
 //! all runs are asked for at once, and then for each block that the scan goes on to, one after the
 //! other. Where scans usually go on, a seek asks for those blocks as well. Sequential readahead
-//! ([`Readahead`](super::readahead::Readahead)) is for scans that are longer.
+//! ([`Readahead`](super::readahead::Readahead)) is for scans that are longer, and for those that go
+//! backward.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,6 +18,12 @@ const MOST: u8 = 8;
 /// does not matter.
 #[derive(Default, Debug)]
 pub(crate) struct ScanLength(AtomicU32);
+
+impl Clone for ScanLength {
+    fn clone(&self) -> Self {
+        ScanLength(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+    }
+}
 
 impl ScanLength {
     /// A scan went on to so many `blocks`.
@@ -32,7 +39,8 @@ impl ScanLength {
     /// To how many blocks the next one probably goes on.
     pub(crate) fn expected(&self) -> usize {
         let average = self.0.load(Ordering::Relaxed);
-        usize::try_from((average + ONE / 2) / ONE).unwrap_or(0)
+        // One scan of the greatest length is not yet a habit.
+        usize::try_from((average + ONE / 2 - 1) / ONE).unwrap_or(0)
     }
 }
 
@@ -43,6 +51,8 @@ mod tests {
     #[test]
     fn the_average_of_scans_is_learnt_and_forgotten() {
         let length = ScanLength::default();
+        assert_eq!(length.expected(), 0);
+        length.note(u8::MAX);
         assert_eq!(length.expected(), 0);
         (0..100).for_each(|_| length.note(2));
         assert_eq!(length.expected(), 2);

@@ -316,16 +316,16 @@ impl Table {
         }
     }
 
-    /// Asks the device for block `at` and `further` ones behind it, as far as they are not in the
-    /// cache and not large.
+    /// Asks the device for block `at` and `further` ones behind it: from the first to the last that
+    /// is not in the cache, and beyond block `at` no more than [`MOST_ASKED`].
     fn ask_for_blocks(&self, at: usize, further: usize) {
         let wanted = (at..=at.saturating_add(further))
-            .map_while(|at| Some((at, self.index.handle(at)?)))
-            .filter(|(at, _)| self.slots.get(*at).is_none());
+            .map_while(|number| Some((number, self.index.handle(number)?)))
+            .filter(|(number, _)| !self.slots.has(*number));
         let mut range: Option<Range<u64>> = None;
-        for (_, handle) in wanted {
+        for (number, handle) in wanted {
             let first = range.as_ref().map_or(handle.offset, |range| range.start);
-            if range.is_some() && handle.end().saturating_sub(first) > MOST_ASKED {
+            if number > at && handle.end().saturating_sub(first) > MOST_ASKED {
                 break;
             }
             range = Some(first..handle.end());

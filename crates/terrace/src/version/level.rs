@@ -17,6 +17,7 @@ pub(crate) struct Level {
     /// Of the largest user keys. Of use in the bytewise order, and where files are ordered by key.
     abbreviated_keys: AbbreviatedKeys,
     bytes: u64,
+    /// Of this level in the version before, too.
     pub(crate) scan_length: ScanLength,
 }
 

@@ -204,9 +204,26 @@ impl TableSet {
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
 
-    /// Whether one more table may be open without another being closed.
+    /// Whether one more table may be open that nobody has asked for yet: without another being
+    /// closed, and while tables take less than half of their part of a memory budget.
     pub(crate) fn have_room(&self) -> bool {
-        self.open.load(Ordering::Relaxed) < self.limit() && !self.exceed_budget()
+        let account = self.settings.account.as_ref();
+        self.open.load(Ordering::Relaxed) < self.limit()
+            && account.is_none_or(|account| account.has_few_tables())
+    }
+
+    /// Whether lookups of so many keys, each of which holds a few tables, keep few of those open
+    /// that may be.
+    pub(crate) fn can_spare(&self, keys: usize) -> bool {
+        self.settings.account.is_none() && 4 * keys <= self.limit()
+    }
+
+    /// Counts tables no longer that went with the last version that had them.
+    pub(crate) fn forget_gone(&self) {
+        let Some(mut ring) = self.lock_ring() else { return };
+        let before = ring.len();
+        ring.retain(|file| file.strong_count() > 0);
+        self.open.fetch_sub(before - ring.len(), Ordering::Relaxed);
     }
 
     /// How many tables may be open.

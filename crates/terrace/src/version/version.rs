@@ -424,7 +424,14 @@ impl Version {
             &edit.new_value_files,
             obsolete_files,
         )?;
-        let levels = levels.map(|files| Arc::new(Level::from(files)));
+        let mut before = self.levels.iter();
+        let levels = levels.map(|files| {
+            let mut level = Level::from(files);
+            if let Some(before) = before.next() {
+                level.scan_length.clone_from(&before.scan_length);
+            }
+            Arc::new(level)
+        });
         let version = Version { levels, values, by_overlap: Default::default() };
         version.check(order)?;
         Ok(version)

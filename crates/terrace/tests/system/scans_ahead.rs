@@ -141,27 +141,30 @@ fn seeks_after_a_scan_read_no_more_than_others() {
 fn seeks_ask_for_the_blocks_that_scans_went_on_to_before() {
     let (db, counts) = filled();
     // Bytes asked for by a seek and those read by it and so many steps, of a cursor each.
-    let scans = |steps: u32| {
+    let scans = |steps: u32, backward: bool| {
         let (mut asked, mut read) = (0, 0);
         for number in 0..100_u32 {
             let mut cursor = db.cursor().unwrap();
-            let from = number * 7919 % (KEYS - 100);
+            let from = 50 + number * 7919 % (KEYS - 100);
             counts.take();
             cursor.seek(key(from));
             asked += counts.asked.load(Ordering::SeqCst);
-            (0..steps).for_each(|_| cursor.next());
-            assert_eq!(cursor.key(), key(from + steps));
+            (0..steps).for_each(|_| if backward { cursor.prev() } else { cursor.next() });
+            assert_eq!(cursor.key(), key(if backward { from - steps } else { from + steps }));
             read += counts.take()[0];
         }
         [asked / 100, read / 100]
     };
     // Opens the tables.
-    scans(0);
-    let alone = scans(0);
+    scans(0, false);
+    let alone = scans(0, false);
     assert!(alone[0] < 5_000, "{alone:?} bytes asked for and read");
-    scans(12);
-    let [asked, read] = scans(12);
+    scans(12, false);
+    let [asked, read] = scans(12, false);
     assert!(read > 8_000 && asked > 8_000 && asked < 2 * read, "{asked} bytes asked for, {read}");
-    scans(0);
-    assert_eq!(scans(0), alone);
+    // What lies before is not behind.
+    scans(12, true);
+    let backward = scans(12, true);
+    assert!(backward[0] < 5_000 && backward[1] > 8_000, "{backward:?} bytes asked for and read");
+    assert_eq!(scans(0, false), alone);
 }

@@ -258,7 +258,9 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
     };
     let mut values = Vec::with_capacity(keys.len());
     // Keys that no memtable knows, and their places in `values`.
-    let at_once = if core.files.tables.exceed_memory() { AT_ONCE_FROM_DEVICE } else { AT_ONCE };
+    let tables = &core.files.tables;
+    let many = tables.exceed_memory() && tables.can_spare(AT_ONCE_FROM_DEVICE);
+    let at_once = if many { AT_ONCE_FROM_DEVICE } else { AT_ONCE };
     let mut left = Vec::with_capacity(at_once.min(keys.len()));
     for group in keys.chunks(at_once) {
         for key in group.iter().map(AsRef::as_ref) {

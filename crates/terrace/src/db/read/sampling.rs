@@ -37,7 +37,8 @@ fn compact_for_scans(core: &DbImpl) {
     }
 }
 
-/// Has tables opened for reads to come, and counts a sampled read, and the file that it searched without a hit, if there was one.
+/// Has tables opened for reads to come, and counts a sampled read, and the file that it searched
+/// without a hit, if there was one.
 #[cold]
 pub(super) fn sample_read(core: &DbImpl, kind: Read, wasted: Option<&Arc<FileMeta>>) {
     if core.files.works_elsewhere() {

@@ -163,6 +163,8 @@ pub struct TableFile {
     pub entries: Option<u64>,
     /// Tombstones, if known.
     pub deletions: Option<u64>,
+    /// The compressions of its blocks that LevelDB does not read: `lz4`, `zstd`.
+    pub compressions: Vec<&'static str>,
 }
 
 fn get(counter: &AtomicU64) -> u64 {
@@ -273,6 +275,7 @@ pub(in crate::db) fn files(core: &DbImpl) -> Vec<TableFile> {
             largest: file.largest_user_key().to_vec(),
             entries: contents.map(|contents| contents.entries),
             deletions: contents.map(|contents| contents.deletions),
+            compressions: file.codecs.names(),
         }
     };
     view.version.files().map(describe).collect()

@@ -1,4 +1,4 @@
-//! Background work: flushes, compactions, removal of obsolete files.
+//! Background work: flushes, compactions, removal of obsolete files, tables opened ahead of reads.
 //!
 //! # Invariants
 //! 1. Flushes are installed one after another, oldest first, with file numbers in that order. The
@@ -27,10 +27,10 @@ pub(in crate::db) mod write_memtable;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::locks::{Condvar, Mutex};
+use crate::base::locks::{AtomicU64, Condvar, Mutex};
 use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::plan::{self, LEVEL_0_TRIGGER, PlanSettings, Planner, Reason};
 use crate::compaction::rate_limiter::RateLimiter;
@@ -70,8 +70,8 @@ pub(in crate::db) struct Background {
     pub(in crate::db) rate_limiter: Option<Arc<RateLimiter>>,
     pub(in crate::db) counters: Counters,
     pub(in crate::db) read_stats: ReadStats,
-    /// Whether tables were opened for reads that are yet to come.
-    has_opened_ahead: AtomicBool,
+    /// How many tables there were when they were opened for reads to come; 0: never.
+    opened_ahead: AtomicU64,
 }
 
 impl Background {
@@ -97,7 +97,7 @@ impl Background {
             rate_limiter,
             counters: Counters::default(),
             read_stats: ReadStats::default(),
-            has_opened_ahead: AtomicBool::new(false),
+            opened_ahead: AtomicU64::new(0),
         }
     }
 

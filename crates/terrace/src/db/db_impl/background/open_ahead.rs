@@ -1,9 +1,10 @@
 //! Opens tables before lookups need them, where a lookup would wait for the device: in a database
 //! that exceeds memory. (RocksDB opens all of them with the database.)
 //!
-//! The first reads ask for it, so that a program that only writes, or reads little, does not pay.
-//! Tables that are written later are opened by the first lookup in each: the pages of their ends
-//! were written a moment ago.
+//! The first reads ask for it, so that a program that only writes, or reads little, does not pay, and
+//! reads ask again when there are twice as many tables. Tables that are written in between are
+//! opened by the first lookup in each. Indexes and filters that nobody asked for take little: an
+//! eighth of the memory that is available, or of a memory budget.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,35 +14,55 @@ use crate::env::Priority;
 use crate::db::db_impl::background::Background;
 
 impl Background {
-    /// Has tables opened, once, if the database exceeds memory. For each of the sampled reads.
+    /// Has tables opened, if the database exceeds memory and they were not before. For each of the
+    /// sampled reads.
     #[inline]
     pub(in crate::db) fn open_tables_ahead(self: &Arc<Self>) {
-        if self.files.tables.exceed_memory() && !self.has_opened_ahead.load(Ordering::Relaxed) {
-            self.schedule_opening();
+        if self.files.tables.exceed_memory() {
+            let version = &self.views.current.load().version;
+            let count = version.levels.iter().map(|files| files.len() as u64).sum::<u64>();
+            if count >= 2 * self.opened_ahead.load(Ordering::Relaxed) {
+                self.schedule_opening(count);
+            }
         }
     }
 
     #[cold]
-    fn schedule_opening(self: &Arc<Self>) {
+    fn schedule_opening(self: &Arc<Self>, count: u64) {
         let mut state = self.state.lock();
-        if state.closing || self.has_opened_ahead.swap(true, Ordering::Relaxed) {
+        if state.closing || state.is_opening {
             return;
         }
+        // Not again and again without a table.
+        self.opened_ahead.store(count.max(1), Ordering::Relaxed);
         state.is_opening = true;
         self.in_background(Priority::Compaction, |background| background.opening_job());
     }
 
-    /// Opens tables, the newest first, until all are open or there is room for no more.
+    /// Opens tables, the newest first, until all are open or they would take too much.
     fn opening_job(&self) {
         let _opening = Opening(self);
         let version = self.views.current.load().version.clone();
+        self.files.tables.forget_gone();
+        let mut room =
+            self.files.env.available_memory().map_or(usize::MAX, |available| {
+                usize::try_from(available / 8).unwrap_or(usize::MAX)
+            });
         for (_, file) in version.files() {
             if self.files.closed.load(Ordering::Relaxed) || !self.files.tables.have_room() {
                 break;
             }
             // A table that cannot be opened is the error of its readers.
-            let _ = self.files.tables.table(file);
+            if let Ok(table) = self.files.tables.table(file) {
+                match room.checked_sub(table.memory_usage()) {
+                    Some(left) => room = left,
+                    None => break,
+                }
+            }
+            self.files.env.yield_to_flushes();
         }
+        drop(version);
+        self.files.purge();
     }
 }
 
