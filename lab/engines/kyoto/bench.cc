@@ -145,13 +145,21 @@ class Kyoto {
     Cursor(Session* session, uint64_t)
         : engine_(session->engine_), cursor_(session->db_.cursor()) {}
 
-    bool First() { return cursor_->jump() ? Look() : Missing(); }
-    bool Last() { return cursor_->jump_back() ? Look() : Missing(); }
+    bool First() { return cursor_->jump() ? Look(true) : Missing(); }
+    bool Last() { return cursor_->jump_back() ? Look(false) : Missing(); }
     bool Seek(std::string_view key) {
-      return cursor_->jump(key.data(), key.size()) ? Look() : Missing();
+      return cursor_->jump(key.data(), key.size()) ? Look(true) : Missing();
     }
-    bool Next() { return cursor_->step() ? Look() : Missing(); }
-    bool Prev() { return cursor_->step_back() ? Look() : Missing(); }
+    bool Next() {
+      if (!ahead_ && !cursor_->step()) return Missing();
+      return Look(true);
+    }
+    bool Prev() {
+      // Ahead of the last record the cursor is nowhere.
+      if (ahead_ && !cursor_->step_back() && !cursor_->jump_back()) return Missing();
+      ahead_ = false;
+      return cursor_->step_back() ? Look(false) : Missing();
+    }
     std::string_view key() const { return key_; }
     std::string_view value() const { return value_; }
 
@@ -163,9 +171,11 @@ class Kyoto {
       return NOP;
     }
 
-    bool Look() {
-      engine_.Check(cursor_->accept(this, false, false));
-      return true;
+    // Reads the record here. Forward the cursor goes on to the next one in the same call, which
+    // costs less than a call of its own.
+    bool Look(bool forward) {
+      ahead_ = forward;
+      return cursor_->accept(this, false, forward) ? true : Missing();
     }
 
     bool Missing() {
@@ -175,6 +185,8 @@ class Kyoto {
 
     Kyoto& engine_;
     std::unique_ptr<kc::TreeDB::Cursor> cursor_;
+    // Whether the cursor stands at the record behind the one that was read.
+    bool ahead_ = false;
     std::string key_;
     std::string value_;
   };

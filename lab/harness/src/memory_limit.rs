@@ -17,6 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A control group. It is removed when this goes.
 pub(crate) struct MemoryLimit {
     group: PathBuf,
+    bytes: u64,
 }
 
 impl MemoryLimit {
@@ -30,7 +31,7 @@ impl MemoryLimit {
             format!("cannot limit memory: {}: {error}", group.display())
         };
         fs::create_dir(&group).map_err(|error| refused(&error))?;
-        let limit = MemoryLimit { group: group.clone() };
+        let limit = MemoryLimit { group: group.clone(), bytes };
         fs::write(group.join(names.limit), bytes.to_string()).map_err(|error| refused(&error))?;
         // Where there is no swap there is no such file.
         let swap = names.swap.map(|swap| group.join(swap)).filter(|swap| swap.exists());
@@ -39,6 +40,19 @@ impl MemoryLimit {
             fs::write(swap, most.to_string()).map_err(|error| refused(&error))?;
         }
         Ok(limit)
+    }
+
+    /// The limit, if the system has killed a program for taking more.
+    pub(crate) fn has_killed(&self) -> Option<u64> {
+        // The second is version 1's.
+        let files = ["memory.events", "memory.oom_control"].map(|name| self.group.join(name));
+        let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+        let killed = |text: String| {
+            let counts = text.lines().filter_map(|line| line.strip_prefix("oom_kill "));
+            counts.filter_map(|count| count.trim().parse::<u64>().ok()).any(|count| count > 0)
+        };
+        let mut killed = texts.map(killed).filter(|killed| *killed);
+        killed.next().map(|_| self.bytes)
     }
 
     /// The same command, which joins the group first.
@@ -128,7 +142,9 @@ mod tests {
         };
         let within = output(8 << 20);
         assert_eq!(String::from_utf8_lossy(&within.stdout), "8388608 hello\n");
+        assert_eq!(limit.has_killed(), None);
         assert!(!output(256 << 20).status.success());
+        assert_eq!(limit.has_killed(), Some(64 << 20));
         let group = limit.group.clone();
         drop(limit);
         assert!(!group.exists());

@@ -27,6 +27,9 @@ pub enum End {
     Complete,
     /// The program failed at the first benchmark that has no result.
     Failed(String),
+    /// It was killed at the first benchmark that has no result, because it took more memory than it
+    /// may.
+    OutOfMemory(String),
     /// It was killed because it took too long over the first benchmark that has no result.
     Timeout(String),
     /// Every benchmark was reported, but the program failed afterwards, or never came to its end:

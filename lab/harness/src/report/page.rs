@@ -252,8 +252,8 @@ fn summary_chart(suite: &Suite<'_>, layout: Layout) -> Option<super::svg::Chart>
     let mut first = [Vec::new(), Vec::new()];
     for (section, cell) in suite.cells() {
         let Some(against) = suite.against_best(cell) else { continue };
-        let engine = &suite.columns[against.column].title;
-        first[panel_of(cell)].push(dot(section, cell, against.as_ratio(), engine));
+        let engine = format!(" {}", suite.columns[against.column].title);
+        first[panel_of(cell)].push(dot(section, cell, against.as_ratio(), &engine));
     }
     if first.iter().all(Vec::is_empty) {
         return None;
@@ -294,7 +294,7 @@ fn dot(
 ) -> (Ratio, String) {
     let cut = if ratio.cut { ", cut short, in no mean" } else { "" };
     let (title, name) = (&section.section.title, cell_name(cell.cell));
-    (ratio, format!("{title}, {name}: {} {engine}{cut}", number::ratio(ratio.value)))
+    (ratio, format!("{title}, {name}: {}{engine}{cut}", number::ratio(ratio.value)))
 }
 
 fn panel(dots: Vec<(Ratio, String)>) -> summary::Panel {
@@ -308,7 +308,8 @@ fn summary_row(suite: &Suite<'_>, at: usize) -> Option<summary::Row> {
     let mut dots = [Vec::new(), Vec::new()];
     for (section, cell) in suite.cells() {
         if let Some(ratio) = suite.ratio(cell, at) {
-            dots[panel_of(cell)].push(dot(section, cell, ratio, &column.title));
+            // The row names the engine.
+            dots[panel_of(cell)].push(dot(section, cell, ratio, ""));
         }
     }
     if dots.iter().all(Vec::is_empty) {

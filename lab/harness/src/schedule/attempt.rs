@@ -131,6 +131,9 @@ impl Attempt<'_> {
                 End::Complete => {}
                 End::Interrupted => return Ok(true),
                 End::Failed(reason) => at = state.failed(steps, at, Status::Failed, reason),
+                End::OutOfMemory(reason) => {
+                    at = state.failed(steps, at, Status::Unsupported, reason)
+                }
                 End::Timeout(reason) => at = state.failed(steps, at, Status::Timeout, reason),
                 End::NotClosed(reason) => state.not_closed(task, &reason),
             }
@@ -238,7 +241,17 @@ impl Attempt<'_> {
         if let Some(limited) = &limited {
             command = limited.around(&command);
         }
-        process::run(command, &benchmarks, &limits, self.log, &mut |place| doing(place))
+        let run = &mut |place| doing(place);
+        let mut outcome = process::run(command, &benchmarks, &limits, self.log, run)?;
+        if matches!(outcome.end, End::Failed(_))
+            && let Some(bytes) = limited.as_ref().and_then(MemoryLimit::has_killed)
+        {
+            outcome.end = End::OutOfMemory(format!(
+                "the system killed it, because it took more than the {} MiB of memory of this cell",
+                bytes >> 20
+            ));
+        }
+        Ok(outcome)
     }
 
     fn memory_limit(&self, step: &Step) -> Option<u64> {

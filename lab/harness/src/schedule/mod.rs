@@ -382,9 +382,13 @@ impl<'a> Session<'a> {
         let answer = outcome.results.first().map(|(result, _)| result);
         Ok(match (outcome.end, answer) {
             (End::Interrupted, _) => Verdict::Interrupted,
-            (End::Failed(reason) | End::Timeout(reason) | End::NotClosed(reason), None) => {
-                Verdict::Wrong(format!("self-test: {reason}"))
-            }
+            (
+                End::Failed(reason)
+                | End::OutOfMemory(reason)
+                | End::Timeout(reason)
+                | End::NotClosed(reason),
+                None,
+            ) => Verdict::Wrong(format!("self-test: {reason}")),
             (_, Some(result)) => match (&result.digest, &result.unsupported) {
                 (Some(digest), _) if digests.accepts(digest, &ready.about.limits) => Verdict::Right,
                 (Some(digest), _) => Verdict::Wrong(format!(

@@ -165,7 +165,8 @@ pub(crate) fn draw(rows: &[Row], words: &Words, layout: Layout) -> Chart {
         for (panel, scale) in scales.iter().enumerate() {
             let middle = places[panel].top + ROW * (at as f64 + 0.5);
             let of = counts[panel].unwrap_or_default();
-            draw_row(&mut canvas, row, panel, scale, (middle, places[panel].right), of);
+            let tips = layout == Layout::Beside;
+            draw_row(&mut canvas, row, panel, scale, (middle, places[panel].right), (of, tips));
         }
         canvas.close();
     }
@@ -214,13 +215,14 @@ fn draw_panel(canvas: &mut Canvas, name: &str, plot: Place, end: f64, x: &Scale)
 }
 
 /// A row in one panel: its middle, and where its figures end. The panel is `of` so many workloads.
+/// Without `tips` dots do not say which they are: nothing points at a narrow screen.
 fn draw_row(
     canvas: &mut Canvas,
     row: &Row,
     panel: usize,
     x: &Scale,
     (middle, right): (f64, f64),
-    of: usize,
+    (of, tips): (usize, bool),
 ) {
     let shown = &row.panels[panel];
     let one = x.at(1.0);
@@ -235,10 +237,14 @@ fn draw_row(
         canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
     }
     for (ratio, tip) in &shown.dots {
-        canvas.group("mark", Some(tip));
         let class = if ratio.cut { "hollow" } else { "dot" };
+        if tips {
+            canvas.group("mark", Some(tip));
+        }
         canvas.circle(class, (x.at(ratio.value), middle), 3.4);
-        canvas.close();
+        if tips {
+            canvas.close();
+        }
     }
     if let Some(mean) = shown.mean {
         canvas.rect("f", x.at(mean) - 1.5, middle - 8.0, 3.0, 16.0);
