@@ -129,14 +129,6 @@ class Bench {
   std::unique_ptr<Store> store_;
 };
 
-// Calls a function in a thread of its own. MariaDB's embedded server asks for each statement where
-// its thread's stack lies, and for a process's first thread the C library reads /proc/self/maps to
-// know, which takes ten times as long as the statement. The lab's loops run in threads, too.
-template <typename Function>
-void InThread(const Function& function) {
-  std::thread(function).join();
-}
-
 template <typename Store>
 int Main(int argc, char** argv) {
   if (argc != 5) {
@@ -148,7 +140,10 @@ int Main(int argc, char** argv) {
   if (child < 0) Fail("fork");
   int status = 0;
   if (child != 0 && (waitpid(child, &status, 0) != child || status != 0)) return 1;
-  InThread([&] {
+  // In a thread, as the lab's loops run. MariaDB's embedded server asks for each statement where its
+  // thread's stack lies, and for a process's first thread the C library reads /proc/self/maps to
+  // know, which takes ten times as long as the statement.
+  std::thread([&] {
     Bench<Store> bench(argv[1], std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10),
                        std::strtoull(argv[4], nullptr, 10));
     bench.Fill(child == 0);
@@ -157,7 +152,7 @@ int Main(int argc, char** argv) {
     bench.Rest();
     bench.ReadRandom();
     bench.ReadSequential();
-  });
+  }).join();
   return 0;
 }
 

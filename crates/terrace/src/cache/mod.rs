@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn held(slots: &SlotArray<Payload>, count: usize) -> Vec<usize> {
-        (0..count).filter(|&index| slots.slots.peek(index).is_some()).collect()
+        (0..count).filter(|&index| slots.has(index)).collect()
     }
 
     /// Counts those that there are.

@@ -86,7 +86,8 @@ pub(crate) fn ask_for_next_file(file: &dyn RandomAccessFile, share: &EndShare, b
     }
 }
 
-fn ask(file: &dyn RandomAccessFile, from: u64, to: u64) {
+/// Asks the device for the bytes from `from` to before `to`.
+pub(super) fn ask(file: &dyn RandomAccessFile, from: u64, to: u64) {
     if let Some(length) = to.checked_sub(from).filter(|&length| length > 0) {
         file.will_need(from, usize::try_from(length).unwrap_or(usize::MAX));
     }

@@ -331,8 +331,7 @@ impl Table {
             range = Some(first..handle.end());
         }
         if let Some(range) = range {
-            let length = range.end.saturating_sub(range.start);
-            self.file.will_need(range.start, usize::try_from(length).unwrap_or(usize::MAX));
+            readahead::ask(self.file.as_ref(), range.start, range.end);
         }
     }
 

@@ -17,11 +17,15 @@ pub(crate) struct Level {
     /// Of the largest user keys. Of use in the bytewise order, and where files are ordered by key.
     abbreviated_keys: AbbreviatedKeys,
     bytes: u64,
-    /// Of this level in the version before, too.
     pub(crate) scan_length: ScanLength,
 }
 
 impl Level {
+    /// With what is known of scans of the same level in the version before.
+    pub(super) fn in_place_of(self, before: &Level) -> Level {
+        Level { scan_length: before.scan_length.clone(), ..self }
+    }
+
     /// The size of all files.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

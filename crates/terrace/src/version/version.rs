@@ -424,13 +424,9 @@ impl Version {
             &edit.new_value_files,
             obsolete_files,
         )?;
-        let mut before = self.levels.iter();
-        let levels = levels.map(|files| {
-            let mut level = Level::from(files);
-            if let Some(before) = before.next() {
-                level.scan_length.clone_from(&before.scan_length);
-            }
-            Arc::new(level)
+        let levels = std::array::from_fn(|level| {
+            let files = std::mem::take(&mut levels[level]);
+            Arc::new(Level::from(files).in_place_of(&self.levels[level]))
         });
         let version = Version { levels, values, by_overlap: Default::default() };
         version.check(order)?;

@@ -158,8 +158,11 @@ pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
 }
 
 /// A figure with its mark.
-fn marked(text: String, figures: &Figures) -> String {
-    figures.mark().map_or(text.clone(), |mark| format!("{text} {mark}"))
+pub(crate) fn marked(text: String, figures: &Figures) -> String {
+    match figures.mark() {
+        Some(mark) => format!("{text} {mark}"),
+        None => text,
+    }
 }
 
 /// The measured figure.

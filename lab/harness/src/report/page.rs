@@ -186,8 +186,9 @@ fn suite_part<'a>(
     gallery: &mut Gallery,
 ) -> SuitePart<'a> {
     let prefix = if several { format!("{}-", suite.run.suite) } else { String::new() };
+    let rows = summary_rows(suite);
     let mut summary = |layout, name: &str| {
-        let chart = summary_chart(suite, layout)?;
+        let chart = summary::draw(rows.as_ref()?, &summary_words(suite), layout);
         Some(gallery.add(&format!("{prefix}{name}"), "Summary", &chart))
     };
     let chart = summary(Layout::Beside, "summary");
@@ -247,13 +248,13 @@ fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
 }
 
 /// Terrace against everyone: engines that promise as much first, the strongest of each kind first.
-fn summary_chart(suite: &Suite<'_>, layout: Layout) -> Option<super::svg::Chart> {
+fn summary_rows(suite: &Suite<'_>) -> Option<Vec<summary::Row>> {
     suite.terrace()?;
     let mut first = [Vec::new(), Vec::new()];
     for (section, cell) in suite.cells() {
         let Some(against) = suite.against_best(cell) else { continue };
-        let engine = format!(" {}", suite.columns[against.column].title);
-        first[panel_of(cell)].push(dot(section, cell, against.as_ratio(), &engine));
+        let engine = suite.columns[against.column].title.as_str();
+        first[panel_of(cell)].push(dot(section, cell, against.as_ratio(), Some(engine)));
     }
     if first.iter().all(Vec::is_empty) {
         return None;
@@ -278,7 +279,7 @@ fn summary_chart(suite: &Suite<'_>, layout: Layout) -> Option<super::svg::Chart>
         panels: first.map(panel),
     };
     rows.insert(0, best);
-    Some(summary::draw(&rows, &summary_words(suite), layout))
+    Some(rows)
 }
 
 /// The panel of a cell: what writes, or what only reads.
@@ -290,8 +291,9 @@ fn dot(
     section: &SectionView<'_>,
     cell: &CellView<'_>,
     ratio: Ratio,
-    engine: &str,
+    engine: Option<&str>,
 ) -> (Ratio, String) {
+    let engine = engine.map_or_else(String::new, |engine| format!(" {engine}"));
     let cut = if ratio.cut { ", cut short, in no mean" } else { "" };
     let (title, name) = (&section.section.title, cell_name(cell.cell));
     (ratio, format!("{title}, {name}: {}{engine}{cut}", number::ratio(ratio.value)))
@@ -309,7 +311,7 @@ fn summary_row(suite: &Suite<'_>, at: usize) -> Option<summary::Row> {
     for (section, cell) in suite.cells() {
         if let Some(ratio) = suite.ratio(cell, at) {
             // The row names the engine.
-            dots[panel_of(cell)].push(dot(section, cell, ratio, ""));
+            dots[panel_of(cell)].push(dot(section, cell, ratio, None));
         }
     }
     if dots.iter().all(Vec::is_empty) {

@@ -281,9 +281,9 @@ fn overview_item(
     if cell.cell.paced {
         let us = |percentile| figures.latency(percentile).unwrap_or_default();
         let tip = super::figures::tip(&suite.columns[column].title, "op/s", figures);
-        let mark = figures.mark().map_or_else(String::new, |mark| format!(" {mark}"));
+        let rarest = format!("p99.9 {}", number::duration_us(us(99.9)));
         return Item::figure(us(99.0), number::duration_us(us(99.0)))
-            .under(format!("p99.9 {}{mark}", number::duration_us(us(99.9))))
+            .under(super::figures::marked(rarest, figures))
             .tip(tip);
     }
     let mut item = Item::figure(figures.rate.middle, number::precise(figures.rate.middle));

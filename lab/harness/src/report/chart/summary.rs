@@ -53,8 +53,10 @@ pub(crate) enum Layout {
 
 const ABOVE: f64 = 92.0;
 const ROW: f64 = 26.0;
-/// Between labels and panels.
-const GAP: f64 = 22.0;
+/// Between labels and panels beside each other.
+const SPACE: f64 = 22.0;
+/// The same where they are below each other.
+const LITTLE_SPACE: f64 = 10.0;
 /// Beside a panel: for the mean, and for how many workloads it is of.
 const MEAN: f64 = 52.0;
 const COUNT: f64 = 38.0;
@@ -112,8 +114,10 @@ pub(crate) fn draw(rows: &[Row], words: &Words, layout: Layout) -> Chart {
     let total = layout.width();
     let most = if layout == Layout::Beside { 240.0 } else { 150.0 };
     let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, most) + 6.0;
-    let gaps = if layout == Layout::Beside { 2.0 * GAP } else { 10.0 };
-    let wide = (total - room - gaps) / if layout == Layout::Beside { 2.0 } else { 1.0 };
+    let wide = match layout {
+        Layout::Beside => (total - room - 2.0 * SPACE) / 2.0,
+        Layout::Below => total - room - LITTLE_SPACE,
+    };
     let mut canvas = Canvas::default();
     let mut y = 15.0;
     for line in layout.lines(&words.heading, 17.0) {
@@ -128,16 +132,17 @@ pub(crate) fn draw(rows: &[Row], words: &Words, layout: Layout) -> Chart {
     let high = ROW * rows.len() as f64 + 4.0;
     let places = [0, 1].map(|panel| match layout {
         Layout::Beside => {
-            let left = room + GAP + f64::from(panel) * (wide + GAP);
+            let left = room + SPACE + f64::from(panel) * (wide + SPACE);
             Place { left, right: left + wide, top, bottom: top + high }
         }
         Layout::Below => {
             let top = top + f64::from(panel) * (high + AXIS + TITLE);
-            Place { left: room + 10.0, right: room + 10.0 + wide, top, bottom: top + high }
+            let left = room + LITTLE_SPACE;
+            Place { left, right: left + wide, top, bottom: top + high }
         }
     });
     let plots = places.map(|place| Place { right: place.right - MEAN - COUNT, ..place });
-    // Panels of one row have one wash and one label; those of a row below each other have two.
+    // Panels beside each other share the labels of their rows.
     let labelled = if layout == Layout::Beside { &places[..1] } else { &places[..] };
     for (at, _) in rows.iter().enumerate().filter(|(_, row)| row.column.is_none()) {
         for place in labelled {
