@@ -13,16 +13,12 @@ namespace {
 // A prepared statement whose parameters and columns are bytes.
 class Statement {
  public:
-  Statement(MYSQL* connection, const std::string& text, size_t columns)
+  Statement(MYSQL* connection, const std::string& text, size_t parameters, size_t columns)
       : handle_(mysql_stmt_init(connection)) {
     Check(mysql_stmt_prepare(handle_, text.data(), text.size()) == 0);
-    std::memset(out_, 0, sizeof out_);
-    for (size_t i = 0; i < columns; i++) {
-      out_[i].buffer_type = MYSQL_TYPE_BLOB;
-      out_[i].buffer = columns_[i];
-      out_[i].buffer_length = sizeof columns_[i];
-      out_[i].length = &sizes_[i];
-    }
+    Bind(in_, given_, given_sizes_, parameters);
+    Bind(out_, columns_, sizes_, columns);
+    if (parameters > 0) Check(mysql_stmt_bind_param(handle_, in_) == 0);
     if (columns > 0) Check(mysql_stmt_bind_result(handle_, out_) == 0);
   }
 
@@ -30,17 +26,9 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  void Run(const std::vector<std::string_view>& parameters) {
-    MYSQL_BIND in[2];
-    unsigned long lengths[2];
-    std::memset(in, 0, sizeof in);
-    for (size_t i = 0; i < parameters.size(); i++) {
-      in[i].buffer_type = MYSQL_TYPE_BLOB;
-      in[i].buffer = const_cast<char*>(parameters[i].data());
-      in[i].buffer_length = lengths[i] = parameters[i].size();
-      in[i].length = &lengths[i];
-    }
-    if (!parameters.empty()) Check(mysql_stmt_bind_param(handle_, in) == 0);
+  void Run(std::string_view first, std::string_view second = {}) {
+    Give(0, first);
+    Give(1, second);
     Check(mysql_stmt_execute(handle_) == 0);
   }
 
@@ -49,13 +37,34 @@ class Statement {
   void End() { mysql_stmt_free_result(handle_); }
 
  private:
+  static constexpr size_t kSize = 2000;
+
+  static void Bind(MYSQL_BIND* binds, char (*bytes)[kSize], unsigned long* sizes, size_t count) {
+    std::memset(binds, 0, 2 * sizeof *binds);
+    for (size_t i = 0; i < count; i++) {
+      binds[i].buffer_type = MYSQL_TYPE_BLOB;
+      binds[i].buffer = bytes[i];
+      binds[i].buffer_length = kSize;
+      binds[i].length = &sizes[i];
+    }
+  }
+
+  void Give(size_t at, std::string_view bytes) {
+    if (bytes.size() > kSize) check::Fail("a parameter is too long");
+    if (!bytes.empty()) std::memcpy(given_[at], bytes.data(), bytes.size());
+    given_sizes_[at] = bytes.size();
+  }
+
   void Check(bool right) {
     if (!right) check::Fail(mysql_stmt_error(handle_));
   }
 
   MYSQL_STMT* const handle_;
+  MYSQL_BIND in_[2];
   MYSQL_BIND out_[2];
-  char columns_[2][2000];
+  char given_[2][kSize];
+  char columns_[2][kSize];
+  unsigned long given_sizes_[2] = {0, 0};
   unsigned long sizes_[2] = {0, 0};
 };
 
@@ -87,8 +96,8 @@ class Store {
     Run("CREATE TABLE check_db.kv (k VARBINARY(1100) NOT NULL PRIMARY KEY, v LONGBLOB NOT NULL)");
     put_ = std::make_unique<Statement>(
         connection_,
-        "INSERT INTO check_db.kv (k, v) VALUES (?, ?) ON DUPLICATE KEY UPDATE v = VALUES(v)", 0);
-    get_ = std::make_unique<Statement>(connection_, "SELECT v FROM check_db.kv WHERE k = ?", 1);
+        "INSERT INTO check_db.kv (k, v) VALUES (?, ?) ON DUPLICATE KEY UPDATE v = VALUES(v)", 2, 0);
+    get_ = std::make_unique<Statement>(connection_, "SELECT v FROM check_db.kv WHERE k = ?", 1, 1);
   }
 
   ~Store() {
@@ -101,10 +110,10 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  void Put(const std::string& key, std::string_view value) { put_->Run({key, value}); }
+  void Put(const std::string& key, std::string_view value) { put_->Run(key, value); }
 
   bool Get(const std::string& key, std::string* value) {
-    get_->Run({key});
+    get_->Run(key);
     const bool found = get_->Next();
     if (found) *value = get_->Column(0);
     get_->End();
@@ -120,11 +129,11 @@ class Store {
   template <typename Visit>
   void Scan(const Visit& visit) {
     Statement page(connection_,
-                   "SELECT k, v FROM check_db.kv WHERE k > ? ORDER BY k LIMIT 1000", 2);
+                   "SELECT k, v FROM check_db.kv WHERE k > ? ORDER BY k LIMIT 1000", 1, 2);
     std::string last;
     for (bool more = true; more;) {
       more = false;
-      page.Run({last});
+      page.Run(last);
       while (page.Next()) {
         more = true;
         last = page.Column(0);

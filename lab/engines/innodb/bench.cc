@@ -47,7 +47,7 @@ class InnoDb {
         "buffer, REPEATABLE "
         "READ. Deadlocks are tried again. Bulk load: 100 rows a statement in transactions of "
         "100,000, with "
-        "unique_checks=0. A scan reads pages of 256 rows. compact is OPTIMIZE TABLE, waitcompact "
+        "unique_checks=0. A scan reads pages of 1,000 rows. compact is OPTIMIZE TABLE, waitcompact "
         "FLUSH TABLES FOR "
         "EXPORT";
     description.limits = {"every call goes through SQL: InnoDB has no other interface any more",
@@ -205,7 +205,7 @@ class InnoDb {
     std::string_view value() const { return page_->Column(1); }
 
    private:
-    static constexpr uint64_t kRows = 256;
+    static constexpr uint64_t kRows = 1000;
 
     bool NextPage(lab::Statement* statement, const std::string_view* key) {
       rows_ = std::min(kRows, left_);

@@ -123,37 +123,47 @@
   }
   document.querySelectorAll("svg.chart").forEach(prepare);
 
-  // The table or the charts of a folded part: inflated and drawn when it is opened.
-  function unpack(part) {
-    var grid = part.querySelector("[data-packed]");
-    if (!grid) return;
+  // Tables and charts are packed. Charts replace the labels that stand for them, in the page's order.
+  function unpack(part, labels) {
+    var packed = part.dataset.packed;
+    part.removeAttribute("data-packed");
+    if (!packed) return Promise.resolve();
     if (!window.DecompressionStream) {
-      grid.append("This browser cannot draw it; the charts are beside this page as files, all figures in results.csv.");
-      return;
+      part.append("This browser cannot draw it; the charts are beside this page as files, all figures in results.csv.");
+      return Promise.resolve();
     }
-    var bytes = Uint8Array.from(atob(grid.dataset.packed), function (c) { return c.charCodeAt(0); });
-    grid.removeAttribute("data-packed");
-    var packed = new ReadableStream({
+    var bytes = Uint8Array.from(atob(packed), function (c) { return c.charCodeAt(0); });
+    var stream = new ReadableStream({
       start: function (to) { to.enqueue(bytes); to.close(); }
     });
-    var inflated = packed.pipeThrough(new DecompressionStream("deflate"));
-    new Response(inflated).text().then(function (text) {
-      var labels = grid.querySelectorAll(".label");
+    return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).text().then(function (text) {
       if (!labels.length) {
-        grid.innerHTML = text;
-        grid.querySelectorAll("table").forEach(sortable);
+        part.innerHTML = text;
+        part.querySelectorAll("table").forEach(sortable);
       } else text.split("\n").forEach(function (svg, at) {
         labels[at].insertAdjacentHTML("afterend", svg);
         prepare(labels[at].nextElementSibling);
         labels[at].remove();
       });
-      var suite = grid.closest("article");
+      var suite = part.closest("article");
       if (suite && suite.follow) suite.follow();
-      grid.dataset.drawn = "";
+      part.dataset.drawn = "";
     }).catch(function (problem) { root.dataset.error = String(problem); });
   }
-  document.querySelectorAll("details.folded").forEach(function (part) {
-    part.addEventListener("toggle", function () { if (part.open) unpack(part); });
+  // Folded parts are drawn when they are opened, everything else at once.
+  document.querySelectorAll("details.folded").forEach(function (fold) {
+    fold.addEventListener("toggle", function () {
+      var part = fold.querySelector("[data-packed]");
+      if (fold.open && part) unpack(part, part.querySelectorAll(".label"));
+    });
+  });
+  var open = Array.from(document.querySelectorAll("section[data-packed], .for-narrow[data-packed]"));
+  var drawn = Promise.all(open.map(function (part) {
+    return unpack(part, Array.from(part.querySelectorAll(".label")).filter(function (label) { return !label.closest("details"); }));
+  })).then(function () {
+    // Charts have moved what the address names.
+    var named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (named) named.scrollIntoView();
   });
 
   // The choice of engines and of the baseline. What the page said before is kept, so that the whole
@@ -360,5 +370,5 @@
   window.addEventListener("afterprint", function () {
     document.querySelectorAll("details[data-folded]").forEach(function (part) { part.open = false; delete part.dataset.folded; });
   });
-  root.dataset.ready = "";
+  drawn.then(function () { root.dataset.ready = ""; });
 })();

@@ -26,7 +26,7 @@ const SHORT_NOTE: usize = 8;
 pub(crate) struct Figure {
     /// What it shows, for readers who see only the link.
     title: String,
-    /// Empty where the page draws it when it is unfolded.
+    /// Empty where a script draws it: see `Figure::packed`.
     svg: String,
     file: String,
     /// The column that the whole chart is about.
@@ -46,13 +46,18 @@ impl Figure {
     pub(crate) fn of_column(self, column: usize) -> Figure {
         Figure { column: Some(column), ..self }
     }
+
+    /// Takes the charts out of figures, for a script to put them back in the order of the page.
+    pub(crate) fn packed<'a>(figures: impl IntoIterator<Item = &'a mut Figure>) -> String {
+        let charts: Vec<String> =
+            figures.into_iter().map(|figure| std::mem::take(&mut figure.svg)).collect();
+        if charts.is_empty() { String::new() } else { pack(&charts.join("\n")) }
+    }
 }
 
 impl Folded {
     pub(crate) fn of(mut figures: Vec<Figure>) -> Folded {
-        let charts: Vec<String> =
-            figures.iter_mut().map(|figure| std::mem::take(&mut figure.svg)).collect();
-        Folded { packed: pack(&charts.join("\n")), figures }
+        Folded { packed: Figure::packed(&mut figures), figures }
     }
 }
 

@@ -1,6 +1,6 @@
-//! What the page draws when a reader unfolds it: compressed, as text that an attribute can hold. A
-//! script inflates it; readers without scripts have the charts as files and all figures in
-//! `results.csv`.
+//! What a script draws, at once or when a reader unfolds it: compressed, as text that an attribute
+//! can hold. Readers without scripts have the first chart, all tables of ratios, the charts as files
+//! and all figures in `results.csv`.
 //!
 //! Rejected: drawing charts from their figures by a script, which would be every kind of chart a
 //! second time, in another language.

@@ -61,8 +61,9 @@ struct SuitePart<'a> {
     /// Figures of the summary: value, what it is, whether it is a bad one.
     tiles: Vec<(String, String, bool)>,
     chart: Option<Figure>,
-    /// The same for narrow screens.
+    /// The same for narrow screens; drawn by a script.
     narrow_chart: Option<Figure>,
+    packed_narrow_chart: String,
     ratios: Option<Table>,
     below: Option<Table>,
     sections: Vec<SectionPart<'a>>,
@@ -91,6 +92,8 @@ struct SectionPart<'a> {
     weaker: Vec<(&'a str, &'a str)>,
     tally: Option<String>,
     behind: bool,
+    /// The charts of cards, sweeps and series, which a script draws.
+    packed: String,
     cards: Vec<Card>,
     /// Whether any card has published figures.
     has_then: bool,
@@ -192,7 +195,7 @@ fn suite_part<'a>(
         Some(gallery.add(&format!("{prefix}{name}"), "Summary", &chart))
     };
     let chart = summary(Layout::Beside, "summary");
-    let narrow_chart = summary(Layout::Below, "summary-narrow");
+    let mut narrow_chart = summary(Layout::Below, "summary-narrow");
     let compared = suite.terrace().is_some() && suite.columns.len() > 1;
     let sections = 0..suite.sections.len();
     SuitePart {
@@ -209,6 +212,7 @@ fn suite_part<'a>(
         costs: suite.run.machine.costs.map(|costs| costs.in_words()).unwrap_or_default(),
         tiles: tiles(suite),
         chart,
+        packed_narrow_chart: Figure::packed(&mut narrow_chart),
         narrow_chart,
         ratios: compared.then(|| table::ratios(suite)),
         below: table::below(suite),
@@ -374,7 +378,7 @@ fn section_part<'a>(
     let slugs = slugs(section);
     let named = || section.cells.iter().zip(&slugs);
     let barred = named().filter(|(cell, _)| figures::is_barred(section, cell));
-    let cards: Vec<Card> = barred
+    let mut cards: Vec<Card> = barred
         .map(|(cell, slug)| {
             let names = (format!("{anchor}-{slug}"), format!("{stem}-{slug}"));
             card(suite, section, cell, names, gallery)
@@ -386,11 +390,11 @@ fn section_part<'a>(
     } else if section.is(Kind::Threads) || section.cells.iter().any(|cell| cell.cell.x.is_some()) {
         charts = figures::sweeps(suite, section);
     }
-    let charts: Vec<Figure> = charts
+    let mut charts: Vec<Figure> = charts
         .iter()
         .map(|(name, chart)| gallery.add(&format!("{stem}-{name}"), name, chart))
         .collect();
-    let series = if section.has_series() {
+    let mut series: Vec<SeriesPart> = if section.has_series() {
         let part = |(cell, slug): (&CellView<'_>, &String)| {
             series_part(suite, cell, &format!("{stem}-{slug}-time"), gallery)
         };
@@ -405,6 +409,10 @@ fn section_part<'a>(
             Some(gallery.add(&format!("{stem}-{slug}-latency"), &cell_name(cell.cell), &chart))
         })
         .collect();
+    // In the order of the template.
+    let of_cards = cards.iter_mut().flat_map(|card| card.then.iter_mut().chain([&mut card.now]));
+    let of_series = series.iter_mut().flat_map(|part| &mut part.charts);
+    let packed = Figure::packed(of_cards.chain(&mut charts).chain(of_series));
     let durabilities = words::durabilities(section);
     let tally = suite.section_tally(section);
     let weaker = suite
@@ -435,6 +443,7 @@ fn section_part<'a>(
             )
         }),
         behind: tally.mean.is_some_and(|mean| mean < 1.0),
+        packed,
         has_then: cards.iter().any(|card| card.then.is_some()),
         cards,
         charts,

@@ -61,6 +61,7 @@ for benchmark in $benchmarks; do
     crash-overwrite) echo "the tree is on fire" >&2; exit 3 ;;
     crashread-readseq) exit 3 ;;
     killed-overwrite) kill -9 $$ ;;
+    hungry-overwrite) head -c 400M /dev/zero | tail -c 399M >"$db/zeros" || exit 3 ;;
     hang-overwrite) sleep 600 & wait ;;
     slow-*) sleep 600 & wait ;;
     uneven-readseq) echo >>"$db/passes"; rate=$(($(wc -l <"$db/passes") % 3 * 1000 + 500)) ;;

@@ -305,7 +305,7 @@ fn pictures_in_both_themes() {
 }
 
 #[test]
-fn without_scripts_everything_is_there() {
+fn without_scripts_the_headline_and_all_tables_are_there() {
     let Some(browser) = Browser::with_report("modern") else { return };
     let page = fs::read_to_string(browser.dir.path().join("report.html")).expect("a report");
     let (before, rest) = page.split_once("<script>").expect("a script");
@@ -313,6 +313,9 @@ fn without_scripts_everything_is_there() {
     fs::write(browser.dir.path().join("plain.html"), format!("{before}{after}")).expect("a page");
     let dom = browser.dom("plain.html");
     assert!(!dom.contains("data-ready"));
-    // Values stay in the charts' titles, and the button that needs a script is not shown.
-    assert!(dom.contains("<title>Terrace: ") && dom.contains("id=\"theme\" hidden"));
+    // Values stay in the titles of the first chart and of the tables, and each further chart is a
+    // link to its file. The button that needs a script is not shown.
+    assert_eq!(dom.matches("<svg class=\"chart\"").count(), 1);
+    assert!(dom.contains("</title>") && dom.contains("; median "));
+    assert!(dom.matches(".svg\">SVG</a>").count() > 20 && dom.contains("id=\"theme\" hidden"));
 }
