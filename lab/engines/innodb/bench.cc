@@ -205,10 +205,17 @@ class InnoDb {
     std::string_view value() const { return page_->Column(1); }
 
    private:
+    // The embedded server holds a page as a whole: the first is small, the next are of about so
+    // many bytes.
+    static constexpr uint64_t kFirstRows = 64;
     static constexpr uint64_t kRows = 1000;
+    static constexpr uint64_t kPageBytes = 1 << 20;
 
     bool NextPage(lab::Statement* statement, const std::string_view* key) {
-      rows_ = std::min(kRows, left_);
+      const uint64_t fit = key == nullptr || last_key_.empty()
+                               ? kFirstRows
+                               : kPageBytes / std::max<uint64_t>(page_->Column(1).size(), 1);
+      rows_ = std::min({std::clamp<uint64_t>(fit, 1, kRows), left_});
       left_ -= rows_;
       page_ = statement;
       if (key != nullptr) page_->Bind(0, *key);

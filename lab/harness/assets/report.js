@@ -72,7 +72,7 @@
   }
   document.querySelectorAll("table.sortable").forEach(sortable);
 
-  // Values when pointed at. The titles inside the charts serve readers without scripts.
+  // Values when pointed at. The titles inside the first chart and the charts' files serve readers without scripts.
   var tip = document.getElementById("tip");
   function say(text, x, y) {
     tip.textContent = text;
@@ -127,16 +127,17 @@
   function unpack(part, labels) {
     var packed = part.dataset.packed;
     part.removeAttribute("data-packed");
-    if (!packed) return Promise.resolve();
     if (!window.DecompressionStream) {
-      part.append("This browser cannot draw it; the charts are beside this page as files, all figures in results.csv.");
+      document.getElementById("undrawn").hidden = false;
       return Promise.resolve();
     }
-    var bytes = Uint8Array.from(atob(packed), function (c) { return c.charCodeAt(0); });
-    var stream = new ReadableStream({
-      start: function (to) { to.enqueue(bytes); to.close(); }
-    });
-    return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).text().then(function (text) {
+    return Promise.resolve().then(function () {
+      var bytes = Uint8Array.from(atob(packed), function (c) { return c.charCodeAt(0); });
+      var stream = new ReadableStream({
+        start: function (to) { to.enqueue(bytes); to.close(); }
+      });
+      return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).text();
+    }).then(function (text) {
       if (!labels.length) {
         part.innerHTML = text;
         part.querySelectorAll("table").forEach(sortable);
@@ -148,7 +149,10 @@
       var suite = part.closest("article");
       if (suite && suite.follow) suite.follow();
       part.dataset.drawn = "";
-    }).catch(function (problem) { root.dataset.error = String(problem); });
+    }).catch(function (problem) {
+      root.dataset.error = String(problem);
+      document.getElementById("undrawn").hidden = false;
+    });
   }
   // Folded parts are drawn when they are opened, everything else at once.
   document.querySelectorAll("details.folded").forEach(function (fold) {
@@ -162,7 +166,7 @@
     return unpack(part, Array.from(part.querySelectorAll(".label")).filter(function (label) { return !label.closest("details"); }));
   })).then(function () {
     // Charts have moved what the address names.
-    var named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    var named = document.querySelector(":target");
     if (named) named.scrollIntoView();
   });
 
@@ -363,9 +367,13 @@
     bar.hidden = false;
   });
 
-  // Paper cannot be unfolded.
+  // Paper cannot be unfolded, and does not wait for what has to be inflated first.
   window.addEventListener("beforeprint", function () {
-    document.querySelectorAll("details:not([open])").forEach(function (part) { part.open = true; part.dataset.folded = ""; });
+    document.querySelectorAll("details:not([open])").forEach(function (part) {
+      if (part.querySelector("[data-packed]")) return;
+      part.open = true;
+      part.dataset.folded = "";
+    });
   });
   window.addEventListener("afterprint", function () {
     document.querySelectorAll("details[data-folded]").forEach(function (part) { part.open = false; delete part.dataset.folded; });

@@ -171,7 +171,7 @@ fn an_engine_that_wants_more_memory_than_its_cell_has_cannot_do_it() {
     let output = lab.run(&["--reps", "1"]);
     let (status, reason) = lab.cell("plain", "writes", 1);
     if reason.contains("cannot limit memory") {
-        // Of a machine without control groups, which the test of the limit itself refuses under CI.
+        // The unit test of `MemoryLimit` fails for it under CI.
         eprintln!("SKIPPED: {reason}");
         return;
     }

@@ -392,7 +392,7 @@ fn section_part<'a>(
     }
     let mut charts: Vec<Figure> = charts
         .iter()
-        .map(|(name, chart)| gallery.add(&format!("{stem}-{name}"), name, chart))
+        .map(|(name, chart)| gallery.add(&format!("{stem}-{name}"), &section.section.title, chart))
         .collect();
     let mut series: Vec<SeriesPart> = if section.has_series() {
         let part = |(cell, slug): (&CellView<'_>, &String)| {
@@ -497,7 +497,7 @@ fn card(
     let reference = figures::reference(suite, section, cell.cell);
     let against = suite.against_best(cell);
     let then = figures::then(section, cell.cell, THEN)
-        .map(|chart| gallery.add(&format!("{stem}-then"), &name, &chart));
+        .map(|chart| gallery.add(&format!("{stem}-then"), &format!("Then: {name}"), &chart));
     let compared: Vec<usize> = suite
         .terrace()
         .filter(|terrace| cell.rate(*terrace).is_some())
@@ -510,7 +510,7 @@ fn card(
         anchor,
         then,
         then_notes: figures::published_notes(section, cell.cell),
-        now: gallery.add(&stem, &name, &now),
+        now: gallery.add(&stem, &heading, &now),
         ratio: against.map(|against| number::ratio(against.ratio)),
         led: against.is_some_and(|against| against.ratio >= 1.0),
         cut: against.is_some_and(|against| against.cut),

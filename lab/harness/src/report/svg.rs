@@ -178,14 +178,7 @@ impl Canvas {
 
     /// A shape by steps from a place: the same text for every marker, which packs well.
     fn shape(&mut self, at: (f64, f64), steps: &[(f64, f64)]) {
-        let (first, rest) = steps.split_first().map_or(((0.0, 0.0), &[][..]), |(f, r)| (*f, r));
-        let _ = write!(
-            self.out,
-            "<path class=\"f\" d=\"M{}m{}l{}z\"/>",
-            places(&[at]),
-            places(&[first]),
-            places(rest)
-        );
+        let _ = write!(self.out, "<path class=\"f\" d=\"M{}m{}z\"/>", places(&[at]), places(steps));
     }
 
     /// The finished chart.

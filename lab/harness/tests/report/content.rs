@@ -17,7 +17,8 @@ struct Report {
     /// With its folded parts unfolded.
     page: String,
     /// How many charts those have.
-    folded: usize,
+    /// The charts that a script draws, in the order of their places.
+    packed: Vec<String>,
     /// The bytes of the page as it is.
     size: usize,
     csv: String,
@@ -35,8 +36,8 @@ fn read(dir: &Path) -> Report {
         .collect();
     charts.sort();
     let raw = text(&dir.join("report.html"));
-    let (page, folded) = unfolded(&raw);
-    Report { page, folded, size: raw.len(), csv: text(&dir.join("results.csv")), charts }
+    let (page, packed) = unfolded(&raw);
+    Report { page, packed, size: raw.len(), csv: text(&dir.join("results.csv")), charts }
 }
 
 fn report(run: &Run, measurements: &Measurements) -> Report {
@@ -47,9 +48,13 @@ fn report(run: &Run, measurements: &Measurements) -> Report {
     report
 }
 
-/// The page with its folded parts unfolded, and how many charts were among them.
-fn unfolded(page: &str) -> (String, usize) {
-    let (mut text, mut rest, mut charts) = (String::new(), page, 0);
+fn aria_label(chart: &str) -> Option<&str> {
+    chart.split_once("aria-label=\"")?.1.split('"').next()
+}
+
+/// The page with its packed parts unpacked, and the charts among them.
+fn unfolded(page: &str) -> (String, Vec<String>) {
+    let (mut text, mut rest, mut charts) = (String::new(), page, Vec::new());
     while let Some((before, packed)) = rest.split_once(" data-packed=\"") {
         let (packed, after) = packed.split_once("\">").expect("the end of a tag");
         let bytes = STANDARD.decode(packed).expect("base64");
@@ -57,7 +62,7 @@ fn unfolded(page: &str) -> (String, usize) {
         let part = String::from_utf8(part).expect("text");
         if part.starts_with("<svg") {
             assert!(part.lines().all(|chart| chart.starts_with("<svg class=\"chart\"")));
-            charts += part.lines().count();
+            charts.extend(part.lines().map(str::to_owned));
         }
         text.extend([before, ">", &part]);
         rest = after;
@@ -71,7 +76,15 @@ fn check(report: &Report) {
     assert_well_formed("report.html", &report.page);
     let page = &report.page;
     let labels = page.matches("<p class=\"label\">").count();
-    assert_eq!(report.folded, labels, "a folded chart has a place");
+    assert_eq!(report.packed.len(), labels, "a packed chart has a place");
+    // Each label is followed by a link to the same chart as a file.
+    let places = page.split("<p class=\"label\">").skip(1);
+    for (place, chart) in places.zip(&report.packed) {
+        let (_, link) = place.split_once("\"charts/").expect("a link");
+        let name = link.split('"').next().unwrap_or_default();
+        let file = report.charts.iter().find(|(file, _)| file == name).expect("a file");
+        assert_eq!(aria_label(&file.1), aria_label(chart), "{name} is drawn in its place");
+    }
     let mut anchors: Vec<&str> = page
         .split(" id=\"")
         .skip(1)
