@@ -337,15 +337,17 @@ fn summary_words(suite: &Suite<'_>) -> summary::Words {
     let run = suite.run;
     let date = run.began.get(..10).unwrap_or(&run.began);
     let mut marks =
-        "One dot is one workload; bar and number are the geometric mean of so many of them."
+        "One dot is one workload, a cell; bar and number are the geometric mean of so many cells."
             .to_owned();
     if suite.cells().any(|(_, cell)| (0..suite.columns.len()).any(|column| cell.is_cut(column))) {
         marks.push_str(" Hollow: cut short, in no mean.");
     }
     if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
-        marks.push_str(" †: its writes promise less.");
+        marks.push_str(" †: its writes promise less durability.");
     }
-    let mut caption = vec![marks];
+    let best =
+        "The best of the rest: the fastest other engine of each workload, in writes without †.";
+    let mut caption = vec![marks, best.to_owned()];
     let own = suite.columns.iter().enumerate();
     for (at, column) in own.filter(|(_, column)| column.engine.is_terrace() && !column.is_terrace())
     {

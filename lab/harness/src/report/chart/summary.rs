@@ -65,6 +65,7 @@ const AXIS: f64 = 35.0;
 /// Between panels, one below the other: for a title.
 const TITLE: f64 = 50.0;
 const NAMES: [&str; 2] = ["Writes", "Reads"];
+const SLOWER: &str = "← slower";
 
 impl Layout {
     fn width(self) -> f64 {
@@ -215,8 +216,11 @@ fn draw_panel(canvas: &mut Canvas, name: &str, plot: Place, end: f64, x: &Scale)
     }
     canvas.line("one", (one, top - 10.0), (one, bottom));
     canvas.text("axis", (one + 6.0, top - 13.0), "Terrace faster →");
+    if one - left > width(SLOWER, SIZE) {
+        canvas.text("axis end", (one - 6.0, top - 13.0), SLOWER);
+    }
     canvas.text("axis end", (end - COUNT, top - 13.0), "mean");
-    canvas.text("axis end", (end, top - 13.0), "of");
+    canvas.text("axis end", (end, top - 13.0), "cells");
 }
 
 /// A row in one panel: its middle, and where its figures end. The panel is `of` so many workloads.
@@ -262,5 +266,6 @@ fn draw_row(
     };
     canvas.text(class, (right - COUNT, middle + 4.0), &text);
     let counted = shown.dots.iter().filter(|(ratio, _)| !ratio.cut).count();
-    canvas.text("axis end number", (right, middle + 4.0), &format!("{counted}/{of}"));
+    let cells = if counted == of { of.to_string() } else { format!("{counted}/{of}") };
+    canvas.text("axis end number", (right, middle + 4.0), &cells);
 }
