@@ -72,7 +72,8 @@
   }
   document.querySelectorAll("table.sortable").forEach(sortable);
 
-  // Values when pointed at. The titles inside the first chart and the charts' files serve readers without scripts.
+  // Values when pointed at. Without scripts the titles in the first chart and in the files of the
+  // others have them.
   var tip = document.getElementById("tip");
   function say(text, x, y) {
     tip.textContent = text;
@@ -123,7 +124,8 @@
   }
   document.querySelectorAll("svg.chart").forEach(prepare);
 
-  // Tables and charts are packed. Charts replace the labels that stand for them, in the page's order.
+  // Tables and charts are packed. Charts replace the labels that stand for them, in the order of the
+  // page.
   function unpack(part, labels) {
     var packed = part.dataset.packed;
     part.removeAttribute("data-packed");

@@ -125,11 +125,7 @@ mod tests {
             Ok(limit) => limit,
             Err(reason) => {
                 assert!(reason.starts_with("cannot limit memory: "), "{reason}");
-                let may_skip = std::env::var("TERRACE_MAY_SKIP").unwrap_or_default();
-                let under_ci = std::env::var_os("CI").is_some();
-                assert!(!under_ci || may_skip.contains("right"), "under CI, {reason}");
-                crate::notice::notice(&format!("SKIPPED: {reason}"));
-                return;
+                return terrace_testkit::skip::skip("right", reason);
             }
         };
         let mut command = Command::new("sh");

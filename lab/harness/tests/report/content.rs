@@ -14,9 +14,8 @@ use crate::{data, suites};
 
 /// The page, the table and the charts of a run.
 struct Report {
-    /// With its folded parts unfolded.
+    /// With its packed parts unpacked.
     page: String,
-    /// How many charts those have.
     /// The charts that a script draws, in the order of their places.
     packed: Vec<String>,
     /// The bytes of the page as it is.
@@ -36,7 +35,7 @@ fn read(dir: &Path) -> Report {
         .collect();
     charts.sort();
     let raw = text(&dir.join("report.html"));
-    let (page, packed) = unfolded(&raw);
+    let (page, packed) = unpacked(&raw);
     Report { page, packed, size: raw.len(), csv: text(&dir.join("results.csv")), charts }
 }
 
@@ -53,7 +52,7 @@ fn aria_label(chart: &str) -> Option<&str> {
 }
 
 /// The page with its packed parts unpacked, and the charts among them.
-fn unfolded(page: &str) -> (String, Vec<String>) {
+fn unpacked(page: &str) -> (String, Vec<String>) {
     let (mut text, mut rest, mut charts) = (String::new(), page, Vec::new());
     while let Some((before, packed)) = rest.split_once(" data-packed=\"") {
         let (packed, after) = packed.split_once("\">").expect("the end of a tag");
