@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use terrace::{Env, MemEnv, RandomAccessFile, ReadAccess, Result};
+use terrace::{Env, MemEnv, RandomAccessFile, ReadAccess, Result, WritableFile};
 
 use crate::env_methods;
 
@@ -32,8 +32,8 @@ struct HookedFile {
 }
 
 impl Hooked {
-    /// Has `hook` called, once, before the next `operation`: "link", "read" or "remove", a space,
-    /// and how the name ends, or nothing.
+    /// Has `hook` called, once, before the next `operation`: "link", "read", "remove" or
+    /// "open_append", a space, and how the name ends, or nothing.
     pub fn once_at(&self, operation: &'static str, hook: impl FnOnce(&Path) + Send + 'static) {
         let mut pending = self.hook.0.lock().unwrap_or_else(PoisonError::into_inner);
         *pending = Some((operation, Box::new(hook)));
@@ -77,6 +77,11 @@ impl Env for Hooked {
         Ok(Arc::new(HookedFile { file, path: path.into(), hook: self.hook.clone() }))
     }
 
+    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
+        self.hook.operate("open_append", path);
+        self.files.open_append(path)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         self.hook.operate("link", from);
         self.files.link(from, to)
@@ -95,7 +100,7 @@ impl Env for Hooked {
     }
 
     env_methods! {
-        create open_append exists list create_dir remove_dir file_size rename
+        create exists list create_dir remove_dir file_size rename
         sync_dir lock schedule set_background_threads wall_clock sleep
     }
 }

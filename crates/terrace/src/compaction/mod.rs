@@ -3,11 +3,13 @@
 //! [`plan`] is a pure function from a version to a compaction; [`job`] executes it, in several key
 //! ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive, the program's
 //! [`filter`] which of those nobody but the present sees; [`output`]
-//! writes the tables of compactions and flushes, [`rate_limiter`] bounds its rate. Nothing here
+//! writes the tables of compactions and flushes, and appends to the value files that
+//! [`growing_values`] keeps for it; [`rate_limiter`] bounds its rate. Nothing here
 //! installs a version.
 
 pub(crate) mod drop_rules;
 pub(crate) mod filter;
+pub(crate) mod growing_values;
 pub(crate) mod job;
 pub(crate) mod output;
 pub(crate) mod plan;

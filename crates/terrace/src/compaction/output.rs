@@ -3,7 +3,8 @@
 //! # Invariants
 //! 1. A table is synced before it is handed over.
 //! 2. A value file is synced before the tables that point into it are handed over.
-//! 3. Tables and value files that are not handed over are removed when the writer is dropped.
+//! 3. Tables and value files that are not handed over are removed when the writer is dropped, but for
+//!    value files that an edit has named.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -19,14 +20,12 @@ use crate::version::file_meta::Contents;
 use crate::version::filename;
 use crate::version::version_set::FileNumbers;
 
+use super::growing_values::{GrowingValueFiles, LARGEST, WrittenValues};
 use super::rate_limiter::RateLimiter;
 use super::value_writer::ValueWriter;
 
 /// Files that may be on their way to the disk while the next one is made.
 const MOST_UNSYNCED: usize = 4;
-
-/// Bytes of a value file before the next one begins.
-const VALUE_FILE_SIZE: u64 = 256 << 20;
 
 /// Which values are written to value files.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +50,8 @@ pub(crate) struct OutputSettings {
     pub(crate) table: TableSettings,
     /// `None`: values stay in the tables.
     pub(crate) values: Option<ValueLogSettings>,
+    /// The value files to go on with. `None`: each output begins its own.
+    pub(crate) growing: Option<Arc<GrowingValueFiles>>,
 }
 
 impl OutputSettings {
@@ -63,12 +64,25 @@ impl OutputSettings {
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
 
-    fn start_values(&mut self) -> Result<ValueWriter> {
+    fn start_values(&self) -> Result<ValueWriter> {
+        if let Some(values) = self.go_on_with_values() {
+            return Ok(values);
+        }
         let number = self.numbers.take();
         let path = self.dir.join(filename::values(number));
         let file =
             self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
         Ok(ValueWriter::new(number, RateLimiter::over(self.limit.as_ref(), file)))
+    }
+
+    /// A value file that is not full, if there is one and the environment can append to it.
+    fn go_on_with_values(&self) -> Option<ValueWriter> {
+        let growing = self.growing.as_ref()?.take()?;
+        let path = self.dir.join(filename::values(growing.record.number));
+        // Nothing is known of what follows the end.
+        let size = self.env.file_size(&path).ok()?;
+        let file = self.env.open_append(&path).ok().filter(|_| size == growing.record.size)?;
+        Some(ValueWriter::go_on(growing, RateLimiter::over(self.limit.as_ref(), file)))
     }
 
     /// Whether the value of this entry goes to a value file.
@@ -89,12 +103,11 @@ impl OutputSettings {
         })
     }
 
-    /// Removes an unneeded table, with the value files that were made with it.
+    /// Removes an unneeded table, with the value files that were made with it. Of one that was
+    /// there before, what was appended stays, and nothing ever points at it.
     pub(crate) fn remove(&self, output: &Output) {
-        self.remove_files(
-            Some(output.file.number),
-            output.value_files.iter().map(|file| file.number),
-        );
+        let values = output.value_files.iter().filter_map(WrittenValues::new_file);
+        self.remove_files(Some(output.file.number), values);
     }
 
     fn remove_files(
@@ -111,18 +124,23 @@ impl OutputSettings {
 }
 
 /// A finished, durable table.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) file: NewFile,
     pub(crate) contents: Contents,
-    /// The value files that were made with it and with the tables handed over before it.
-    pub(crate) value_files: Vec<NewValueFile>,
+    /// The value files that were written with it and with the tables handed over before it.
+    pub(crate) value_files: Vec<WrittenValues>,
 }
 
 impl Output {
-    /// Of the table and the value files.
+    /// What was written to the table and the value files.
     pub(crate) fn bytes(&self) -> u64 {
-        self.file.size + self.value_files.iter().map(|file| file.size).sum::<u64>()
+        self.file.size + self.value_files.iter().map(|file| file.appended).sum::<u64>()
+    }
+
+    /// The records of the value files in an edit.
+    pub(crate) fn value_records(&self) -> impl Iterator<Item = NewValueFile> {
+        self.value_files.iter().map(|file| file.record)
     }
 
     /// The first and the last key.
@@ -147,7 +165,7 @@ pub(crate) struct OutputWriter {
     /// The present value file.
     values: Option<ValueWriter>,
     /// Complete and durable ones.
-    value_files: Vec<NewValueFile>,
+    value_files: Vec<WrittenValues>,
     /// The key of an entry that is changed. Reused.
     key: Vec<u8>,
 }
@@ -210,7 +228,7 @@ impl OutputWriter {
             none => none.insert(self.settings.start_values()?),
         };
         let pointer = values.add(user_key, sequence, value)?;
-        if values.size() >= VALUE_FILE_SIZE {
+        if values.size() >= LARGEST {
             self.finish_values()?;
         }
         let key = internal_key::encode(user_key, sequence, EntryKind::Pointer);
@@ -220,9 +238,9 @@ impl OutputWriter {
     /// Completes the present value file, if there is one.
     fn finish_values(&mut self) -> Result<()> {
         let Some(values) = self.values.take() else { return Ok(()) };
-        let number = values.number();
+        let new_file = values.new_file();
         let finished = values.finish().inspect_err(|_| {
-            self.settings.remove_files(None, [number]);
+            self.settings.remove_files(None, new_file);
         })?;
         self.value_files.push(finished);
         Ok(())
@@ -322,8 +340,9 @@ impl Drop for OutputWriter {
         let abandoned = self.open.take().map(|open| open.number);
         let finished = std::mem::take(&mut self.finished);
         let tables = finished.iter().map(|output| output.file.number).chain(abandoned);
-        let values = self.values.take().map(|values| values.number());
+        let values = self.values.take().and_then(|values| values.new_file());
         let complete = std::mem::take(&mut self.value_files);
-        self.settings.remove_files(tables, complete.iter().map(|file| file.number).chain(values));
+        let complete = complete.iter().filter_map(WrittenValues::new_file);
+        self.settings.remove_files(tables, complete.chain(values));
     }
 }

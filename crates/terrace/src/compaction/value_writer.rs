@@ -10,6 +10,9 @@ use crate::base::value_pointer::ValuePointer;
 use crate::env::WritableFile;
 use crate::log::{LogWriter, payload_offset};
 use crate::version::edit::NewValueFile;
+use crate::version::value_files::Growth;
+
+use super::growing_values::{GrowingValueFile, WrittenValues};
 
 /// Bytes after which the system is asked to begin writing, so that little is left to wait for.
 const BYTES_PER_SYNC: u64 = 1 << 20;
@@ -19,6 +22,10 @@ pub(super) struct ValueWriter {
     number: u64,
     log: LogWriter,
     value_bytes: u64,
+    /// Of a file that an earlier edit named. What is behind that is this writer's.
+    growth: Option<Growth>,
+    /// Where this writer began.
+    start: u64,
     /// Of a record, what stands before its value. Reused.
     head: Vec<u8>,
     /// Up to here the system was asked to write.
@@ -28,12 +35,30 @@ pub(super) struct ValueWriter {
 impl ValueWriter {
     /// The value file `number`, in `file`, which is empty.
     pub(super) fn new(number: u64, file: Box<dyn WritableFile>) -> Self {
-        let log = LogWriter::new(file, 0);
-        ValueWriter { number, log, value_bytes: 0, head: Vec::new(), written_back: 0 }
+        Self::begin(NewValueFile { number, size: 0, value_bytes: 0 }, None, file)
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.number
+    /// Goes on with `growing`, whose bytes `file` holds.
+    pub(super) fn go_on(growing: GrowingValueFile, file: Box<dyn WritableFile>) -> Self {
+        Self::begin(growing.record, Some(growing.growth), file)
+    }
+
+    fn begin(known: NewValueFile, growth: Option<Growth>, file: Box<dyn WritableFile>) -> Self {
+        let NewValueFile { number, size, value_bytes } = known;
+        ValueWriter {
+            number,
+            log: LogWriter::new(file, size),
+            value_bytes,
+            growth,
+            start: size,
+            head: Vec::new(),
+            written_back: size,
+        }
+    }
+
+    /// The number of the file if no edit has named it.
+    pub(super) fn new_file(&self) -> Option<u64> {
+        self.growth.is_none().then_some(self.number)
     }
 
     /// The bytes of the file so far.
@@ -71,13 +96,13 @@ impl ValueWriter {
     }
 
     /// Makes the file durable, but for its name.
-    pub(super) fn finish(mut self) -> Result<NewValueFile> {
-        let (number, value_bytes) = (self.number, self.value_bytes);
-        let record = NewValueFile { number, size: self.log.offset(), value_bytes };
+    pub(super) fn finish(mut self) -> Result<WrittenValues> {
+        let (number, size, value_bytes) = (self.number, self.size(), self.value_bytes);
         if !mutated("value-file-sync") {
             self.log.sync()?;
         }
         self.log.close()?;
-        Ok(record)
+        let record = NewValueFile { number, size, value_bytes };
+        Ok(WrittenValues { record, appended: size - self.start, growth: self.growth })
     }
 }

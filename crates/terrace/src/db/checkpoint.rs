@@ -27,7 +27,7 @@ use crate::version::filename;
 use crate::version::version_set::{FileNumbers, ManifestSettings, begin_history};
 
 use crate::db::db_impl::DbImpl;
-use crate::db::db_impl::file_copy::{copy_file, try_link};
+use crate::db::db_impl::file_copy::{copy_first, try_link};
 use crate::db::db_impl::files::output_settings;
 use crate::db::open::sync_directories_above;
 use crate::db::view::View;
@@ -105,8 +105,10 @@ fn fill(
         tables.push(file.record(level));
     }
     for used in view.version.values.iter() {
-        let (number, size) = (used.file.number, used.file.size);
-        let (from, name) = (core.files.path(&filename::values(number)), filename::values(number));
+        let (size, name) = (used.size, filename::values(used.file.number));
+        let from = core.files.path(&name);
+        // Another flush may be writing to it.
+        check_size(core, &from, size, |found| found >= size)?;
         let linked = put(core, &from, &place.add(&name), size)?;
         report.value_files += 1;
         report.value_bytes += size;
@@ -144,21 +146,32 @@ fn fill(
 /// Puts a table into the copy. Returns whether that is a link.
 fn second_file(core: &DbImpl, place: &mut Place<'_>, file: &FileMeta) -> Result<bool> {
     let from = table_path(core, file.number)?;
+    check_size(core, &from, file.size, |found| found == file.size)?;
     put(core, &from, &place.add(&filename::table(file.number)), file.size)
 }
 
-/// Puts a file of `named` bytes into the copy. Returns whether that is a link.
-fn put(core: &DbImpl, from: &Path, to: &Path, named: u64) -> Result<bool> {
-    let size = core.files.env.file_size(from)?;
-    if size != named {
-        let from = from.display();
+fn check_size(
+    core: &DbImpl,
+    path: &Path,
+    named: u64,
+    fits: impl FnOnce(u64) -> bool,
+) -> Result<()> {
+    let size = core.files.env.file_size(path)?;
+    if !fits(size) {
+        let path = path.display();
         return Err(Error::corruption(format!(
-            "{from}: is {size} bytes long, the MANIFEST says {named}"
+            "{path}: is {size} bytes long, the MANIFEST says {named}"
         )));
     }
+    Ok(())
+}
+
+/// Puts the first `length` bytes of a file into the copy, or all of it as a link. Returns whether
+/// that is a link.
+fn put(core: &DbImpl, from: &Path, to: &Path, length: u64) -> Result<bool> {
     match try_link(&core.files, from, to) {
         Some(()) => Ok(true),
-        None => copy_file(&core.files, from, to).map(|()| false),
+        None => copy_first(&core.files, from, to, length).map(|()| false),
     }
 }
 

@@ -54,5 +54,11 @@ pub(in crate::db) fn give_names(core: &DbImpl, staged: &mut [Staged]) -> Result<
         staged.table.file.number = number;
     }
     core.files.sparing(|| core.files.env.sync_dir(&core.files.dir))?;
-    Ok(staged.iter().map(|staged| staged.table.clone()).collect())
+    // Their values lie in the tables.
+    let table = |Output { file, contents, .. }: &Output| Output {
+        file: file.clone(),
+        contents: *contents,
+        value_files: Vec::new(),
+    };
+    Ok(staged.iter().map(|staged| table(&staged.table)).collect())
 }

@@ -45,7 +45,7 @@ pub(crate) struct NewFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NewValueFile {
     pub(crate) number: u64,
-    /// Of the whole file.
+    /// Of the whole file. A later edit may name more of it.
     pub(crate) size: u64,
     /// Of the values in it alone.
     pub(crate) value_bytes: u64,
@@ -64,7 +64,7 @@ pub(crate) struct VersionEdit {
     pub(crate) compact_pointers: Vec<(usize, Vec<u8>)>,
     pub(crate) deleted_files: Vec<(usize, u64)>,
     pub(crate) new_files: Vec<NewFile>,
-    /// Those that tables of this edit are the first to point into.
+    /// Those that tables of this edit are the first to point into, and those that have grown.
     pub(crate) new_value_files: Vec<NewValueFile>,
 }
 

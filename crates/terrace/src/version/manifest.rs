@@ -13,6 +13,7 @@ use crate::log::{LogItem, LogReader};
 use super::edit::{NewFile, NewValueFile, VersionEdit};
 use super::file_meta::ObsoleteFiles;
 use super::filename;
+use super::value_files::check_growth;
 use super::version::Version;
 
 /// What the name of a comparator begins with in the MANIFEST of an extended database, which has
@@ -253,10 +254,8 @@ impl FoldedFiles {
             self.files.insert((level, number), file);
         }
         for file in edit.new_value_files {
-            if self.value_files.insert(file.number, file).is_some_and(|before| before != file) {
-                let name = filename::values(file.number);
-                let message = format!("an edit adds {name} again, with another size");
-                return Err(Error::corruption(message));
+            if let Some(before) = self.value_files.insert(file.number, file) {
+                check_growth(&before, &file)?;
             }
         }
         Ok(())

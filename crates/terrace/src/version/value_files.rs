@@ -3,18 +3,21 @@
 //! Any thread. Nothing here takes a lock, so that a child of a fork reads like its parent.
 //!
 //! # Invariants
-//! 1. A version holds every value file that one of its tables points into, and no other.
+//! 1. A version holds every value file that one of its tables points into, those that outputs go on
+//!    with at the moment ([`Growth`]), and no other.
 //! 2. Tables use no more of a value file than there are values in it, for each value is one entry's.
 //!    A MANIFEST that says otherwise is refused: what it says decides what garbage collection copies.
 //! 3. A value file that an installed edit left without a table is marked obsolete; when the last
 //!    version that holds it goes, its number goes to the [`ObsoleteFiles`], and only then may it be
 //!    unlinked.
+//! 4. What a version knows of a value file never changes in the file. A later version may know more
+//!    of it: outputs append. Behind what the newest one knows may lie what no edit came to name.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
 
@@ -41,14 +44,19 @@ impl Drop for Open {
     }
 }
 
+/// No output goes on with the file.
+const FULL: u8 = 0;
+/// The next output may go on with it.
+const UNFILLED: u8 = 1;
+/// An output goes on with it.
+const GROWING: u8 = 2;
+
 /// One value file.
 pub(crate) struct ValueFile {
     pub(crate) number: u64,
-    /// Of the whole file.
-    pub(crate) size: u64,
-    /// Of the values in it.
-    value_bytes: u64,
     open: ArcSwapOption<Open>,
+    /// `FULL`, `UNFILLED` or `GROWING`.
+    growth: AtomicU8,
     /// Set on use, cleared when open files are too many.
     recently_used: AtomicBool,
     obsolete: AtomicBool,
@@ -56,12 +64,11 @@ pub(crate) struct ValueFile {
 }
 
 impl ValueFile {
-    fn new(file: NewValueFile, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
+    fn new(number: u64, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
         ValueFile {
-            number: file.number,
-            size: file.size,
-            value_bytes: file.value_bytes,
+            number,
             open: ArcSwapOption::empty(),
+            growth: AtomicU8::new(FULL),
             recently_used: AtomicBool::new(false),
             obsolete: AtomicBool::new(false),
             obsolete_files: obsolete_files.clone(),
@@ -78,6 +85,57 @@ impl ValueFile {
     }
 }
 
+impl ValueFile {
+    /// Whether the file may go that no table of a version to come uses. An output that writes to it
+    /// keeps it; none begins to from then on.
+    fn gives_way(&self) -> bool {
+        let ended =
+            self.growth.compare_exchange(UNFILLED, FULL, Ordering::Relaxed, Ordering::Relaxed);
+        ended != Err(GROWING) || mutated("growing-value-files")
+    }
+}
+
+/// The right to go on with a value file, which one owner has at a time. The file has its last byte
+/// when this is dropped.
+pub(crate) struct Growth(Arc<ValueFile>);
+
+impl Growth {
+    /// Of a file in a version, which nobody goes on with.
+    pub(crate) fn of(file: &Arc<ValueFile>) -> Self {
+        file.growth.store(UNFILLED, Ordering::Relaxed);
+        Growth(file.clone())
+    }
+
+    /// Has versions keep the file, until [`pause`](Self::pause), though none of their tables may
+    /// use it. False if it is obsolete.
+    pub(crate) fn resume(&self) -> bool {
+        let growth = &self.0.growth;
+        growth.compare_exchange(UNFILLED, GROWING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Has the file go with the last table that uses it.
+    pub(crate) fn pause(&self) {
+        self.0.growth.store(UNFILLED, Ordering::Relaxed);
+    }
+
+    /// Whether the file went, while nobody went on with it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.growth.load(Ordering::Relaxed) == FULL
+    }
+}
+
+impl Drop for Growth {
+    fn drop(&mut self) {
+        self.0.growth.store(FULL, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Growth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Growth({:06})", self.0.number)
+    }
+}
+
 impl Drop for ValueFile {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
@@ -90,6 +148,10 @@ impl Drop for ValueFile {
 #[derive(Clone)]
 pub(crate) struct UsedValueFile {
     pub(crate) file: Arc<ValueFile>,
+    /// Of the file, as far as it is known.
+    pub(crate) size: u64,
+    /// Of the values in it.
+    value_bytes: u64,
     /// The bytes of values that tables point at.
     pub(crate) used: u64,
     /// How many tables do.
@@ -99,15 +161,32 @@ pub(crate) struct UsedValueFile {
 impl UsedValueFile {
     /// Whether less than half of the values are used, so that it pays to copy those.
     pub(crate) fn is_mostly_garbage(&self) -> bool {
-        let bytes =
-            if mutated("garbage-by-values") { self.file.size } else { self.file.value_bytes };
+        let bytes = if mutated("garbage-by-values") { self.size } else { self.value_bytes };
         self.used < bytes / 2
+    }
+
+    fn new(file: NewValueFile, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
+        let NewValueFile { number, size, value_bytes } = file;
+        let file = Arc::new(ValueFile::new(number, obsolete_files));
+        UsedValueFile { file, size, value_bytes, used: 0, tables: 0 }
+    }
+
+    /// Takes over what an output has appended.
+    fn grow(&mut self, file: NewValueFile) -> Result<()> {
+        check_growth(&self.record(), &file)?;
+        (self.size, self.value_bytes) = (file.size, file.value_bytes);
+        Ok(())
+    }
+
+    fn record(&self) -> NewValueFile {
+        let (number, size, value_bytes) = (self.file.number, self.size, self.value_bytes);
+        NewValueFile { number, size, value_bytes }
     }
 
     /// Fails if more is used than there is. Compactions, loads, range deletes and trivial moves keep
     /// one entry for each value in one table, and a checkpoint takes the MANIFEST's numbers over.
     fn check(&self) -> Result<()> {
-        let ValueFile { number, size, value_bytes, .. } = *self.file;
+        let NewValueFile { number, size, value_bytes } = self.record();
         let name = filename::values(number);
         if value_bytes > size {
             return Err(Error::corruption(format!(
@@ -126,7 +205,7 @@ impl UsedValueFile {
 
 impl std::fmt::Debug for UsedValueFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:06} ({} of {} bytes)", self.file.number, self.used, self.file.value_bytes)
+        write!(f, "{:06} ({} of {} bytes)", self.file.number, self.used, self.value_bytes)
     }
 }
 
@@ -136,7 +215,8 @@ pub(crate) struct ValueFileMap(Arc<BTreeMap<u64, UsedValueFile>>);
 
 impl ValueFileMap {
     /// This map changed by tables that come and go. A file that one of those that come points into is
-    /// in this map or among the `new` ones; an error names one that is neither.
+    /// in this map or among the `new` ones; an error names one that is neither. One that is both has
+    /// grown.
     pub(super) fn changed<'a>(
         &self,
         added: impl Iterator<Item = &'a FileMeta>,
@@ -149,16 +229,18 @@ impl ValueFileMap {
         if added.peek().is_none() && removed.peek().is_none() {
             return Ok(self.clone());
         }
-        let new: BTreeMap<_, _> = new.iter().map(|new| (new.number, *new)).collect();
         let mut files = (*self.0).clone();
+        for file in new {
+            files.get_mut(&file.number).map_or(Ok(()), |known| known.grow(*file))?;
+        }
+        let new: BTreeMap<_, _> = new.iter().map(|new| (new.number, *new)).collect();
         // First what comes: a table that moves is both, and its files stay the same.
         for ValueUse { file: number, bytes } in added {
             let used = match files.entry(*number) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unused) => {
                     let new = *new.get(number).ok_or_else(|| unknown(*number))?;
-                    let file = Arc::new(ValueFile::new(new, obsolete_files));
-                    unused.insert(UsedValueFile { file, used: 0, tables: 0 })
+                    unused.insert(UsedValueFile::new(new, obsolete_files))
                 }
             };
             used.used = used.used.saturating_add(*bytes);
@@ -168,21 +250,16 @@ impl ValueFileMap {
             if let Some(used) = files.get_mut(number) {
                 used.used = used.used.saturating_sub(*bytes);
                 used.tables = used.tables.saturating_sub(1);
-                if used.tables == 0 {
-                    files.remove(number);
-                }
             }
         }
+        files.retain(|_, used| used.tables > 0 || !used.file.gives_way());
         files.values().try_for_each(UsedValueFile::check)?;
         Ok(ValueFileMap(Arc::new(files)))
     }
 
     /// Files that stand in no version: nothing is known of their use.
     pub(crate) fn unused(files: impl IntoIterator<Item = NewValueFile>) -> Self {
-        let unused = |file: NewValueFile| {
-            let file = Arc::new(ValueFile::new(file, &Arc::default()));
-            (file.number, UsedValueFile { file, used: 0, tables: 0 })
-        };
+        let unused = |file: NewValueFile| (file.number, UsedValueFile::new(file, &Arc::default()));
         ValueFileMap(Arc::new(files.into_iter().map(unused).collect()))
     }
 
@@ -200,13 +277,23 @@ impl ValueFileMap {
 
     /// The records of all of them in a MANIFEST.
     pub(crate) fn records(&self) -> Vec<NewValueFile> {
-        let record = |used: &UsedValueFile| NewValueFile {
-            number: used.file.number,
-            size: used.file.size,
-            value_bytes: used.file.value_bytes,
-        };
-        self.iter().map(record).collect()
+        self.iter().map(UsedValueFile::record).collect()
     }
+
+    /// The bytes of the values in all of them.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.iter().fold(0, |sum: u64, used| sum.saturating_add(used.value_bytes))
+    }
+}
+
+/// Fails if `later`, of the same value file, does not follow `earlier`: a file only grows.
+pub(super) fn check_growth(earlier: &NewValueFile, later: &NewValueFile) -> Result<()> {
+    if later.size < earlier.size || later.value_bytes < earlier.value_bytes {
+        let name = filename::values(later.number);
+        let message = format!("an edit makes {name} smaller");
+        return Err(Error::corruption(message));
+    }
+    Ok(())
 }
 
 fn unknown(number: u64) -> Error {
@@ -240,7 +327,7 @@ impl ValueReader {
         let pointer = ValuePointer::decode(pointer)
             .ok_or_else(|| Error::corruption("a table holds a malformed pointer to a value"))?;
         let used = files.get(pointer.file).ok_or_else(|| unknown(pointer.file))?;
-        let open = self.open(files, &used.file)?;
+        let open = self.open(files, used)?;
         let ValuePointer { offset, length, .. } = pointer;
         let bad = |what: &str| {
             let path = self.dir.join(filename::values(pointer.file));
@@ -268,11 +355,13 @@ impl ValueReader {
         Ok(())
     }
 
-    fn open(&self, files: &ValueFileMap, file: &Arc<ValueFile>) -> Result<Arc<Open>> {
+    fn open(&self, files: &ValueFileMap, used: &UsedValueFile) -> Result<Arc<Open>> {
+        let UsedValueFile { file, size, .. } = used;
         if !file.recently_used.load(Ordering::Relaxed) {
             file.recently_used.store(true, Ordering::Relaxed);
         }
-        if let Some(open) = file.open.load_full() {
+        // An environment's file need not follow what is appended after it was opened.
+        if let Some(open) = file.open.load_full().filter(|open| open.file.size() >= *size) {
             return Ok(open);
         }
         let path = self.dir.join(filename::values(file.number));
@@ -291,10 +380,10 @@ impl ValueReader {
             }
             _ => error,
         })?;
-        if opened.size() != file.size {
-            let (path, size, named) = (path.display(), opened.size(), file.size);
+        if opened.size() < *size {
+            let (path, found) = (path.display(), opened.size());
             return Err(Error::corruption(format!(
-                "{path}: is {size} bytes long, the MANIFEST says {named}"
+                "{path}: is {found} bytes long, the MANIFEST says {size}"
             )));
         }
         if self.count.fetch_add(1, Ordering::Relaxed) >= self.capacity {

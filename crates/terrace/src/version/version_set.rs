@@ -26,7 +26,7 @@ use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, Env};
 use crate::log::LogWriter;
 
-use super::edit::{NewFile, VersionEdit};
+use super::edit::{NewFile, NewValueFile, VersionEdit};
 use super::file_meta::ObsoleteFiles;
 use super::filename;
 use super::manifest::{ManifestState, comparator_name};
@@ -197,7 +197,11 @@ impl VersionSet {
             self.uncertain.extend(
                 edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),
             );
-            let values = edit.new_value_files.iter().map(|file| file.number);
+            // One that an output went on with is needed as it was.
+            let is_new = |file: &&NewValueFile| {
+                self.current.values.get(file.number).is_none() || mutated("keep-grown-values")
+            };
+            let values = edit.new_value_files.iter().filter(is_new).map(|file| file.number);
             match mutated("keep-uncertain-values") {
                 true => self.obsolete_files.put_back(values.collect()),
                 false => self.uncertain.extend(values),

@@ -2,14 +2,16 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
-    Options, ReadOptions, repair, verify,
+    CompactOptions, CompactionFilter, Db, Env, ErrorKind, Event, EventListener, FilterDecision,
+    KeyspaceOptions, MemEnv, Options, ReadOptions, repair, verify,
 };
 use terrace_testkit::campaign::campaign;
+use terrace_testkit::hooked::Hooked;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
@@ -96,6 +98,8 @@ fn large_values_lie_in_value_files_and_are_read_from_there() {
     let db = open(&env);
     let all: Vec<_> = (0..100).collect();
     fill(&db, 0..50);
+    drop(db);
+    let db = open(&env);
     fill(&db, (50..100).rev());
     check(&db, &all);
     let (names, bytes) = value_files(&env);
@@ -330,16 +334,21 @@ fn a_value_file_of_another_size_is_told_and_repaired() {
     db.close().expect("closes");
     let (names, _) = value_files(&env);
     let path = Path::new("/db").join(&names[0]);
-    env.write(&path, [env.read(&path).expect("reads"), vec![0]].concat());
-    let db = open(&env);
-    assert_eq!(db.get(key(3)).expect_err("it is longer").kind(), ErrorKind::Corruption);
-    db.close().expect("closes");
+    let whole = env.read(&path).expect("reads");
     let problems = || verify("/db", &options(&env)).expect("checks").problems;
+    // As a flush leaves it that was killed.
+    env.write(&path, [&whole[..], &[0; 100]].concat());
+    assert!(problems().is_empty(), "{:?}", problems());
+    check(&open(&env), &(0..20).collect::<Vec<_>>());
+    env.write(&path, whole[..whole.len() - 1].to_vec());
+    let db = open(&env);
+    assert_eq!(db.get(key(3)).expect_err("it is shorter").kind(), ErrorKind::Corruption);
+    db.close().expect("closes");
     assert!(problems().iter().any(|problem| problem.file == names[0]), "{:?}", problems());
     let report = repair("/db", &options(&env)).expect("repairs");
     assert!(report.problems.iter().any(|problem| problem.file == names[0]), "{report:?}");
     assert!(problems().is_empty(), "{:?}", problems());
-    check(&open(&env), &(0..20).collect::<Vec<_>>());
+    check(&open(&env), &(0..19).collect::<Vec<_>>());
 }
 
 #[test]
@@ -400,6 +409,186 @@ fn a_missing_value_file_is_an_error() {
     assert!(report.problems.iter().any(|problem| problem.file == names[0]), "{report:?}");
 }
 
+#[test]
+fn flushes_go_on_with_a_value_file_until_it_is_full() {
+    let env = Arc::new(MemEnv::new());
+    let db = open(&env);
+    fill(&db, 0..3);
+    let snapshot = db.snapshot();
+    let mut cursor = db.cursor().expect("a cursor");
+    cursor.seek(key(0));
+    let before = db.stats();
+    for number in 3..40 {
+        fill(&db, number..number + 1);
+        assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
+    }
+    assert_eq!(value_files(&env).0.len(), 1);
+    let stats = db.stats();
+    assert_eq!((before.value_files, stats.value_files), (1, 1));
+    let appended: usize = (3..40).map(|number| value(number).len()).sum();
+    assert_eq!(stats.value_bytes_used, before.value_bytes_used + appended as u64);
+    // Readers of earlier versions go on.
+    assert_eq!(snapshot.iter().expect("scans").count(), 3);
+    for number in 0..3 {
+        assert_eq!(cursor.value(), value(number));
+        cursor.next();
+    }
+    check(&db, &(0..40).collect::<Vec<_>>());
+    assert!(db.verify().expect("checks").problems.is_empty());
+    // What compactions copy goes to files of their own, which grow as well.
+    (0..40)
+        .filter(|number| number % 4 > 0)
+        .for_each(|number| db.delete(key(number)).expect("deletes"));
+    drop((snapshot, cursor));
+    rewrite(&db);
+    assert_eq!(value_files(&env).0.len(), 1);
+    let kept: Vec<_> = (0..40).filter(|number| number % 4 == 0).collect();
+    check(&db, &kept);
+    // A MiB is enough for one.
+    fill(&db, 40..41);
+    db.put("large", vec![7; 1 << 20]).expect("puts");
+    db.flush().expect("flushes");
+    let full = value_files(&env).0;
+    db.put("later", vec![8; 1 << 10]).expect("puts");
+    db.flush().expect("flushes");
+    assert_eq!(value_files(&env).0.len(), full.len() + 1);
+    // What another process left is not appended to: nobody knows its end.
+    drop(db);
+    let db = open(&env);
+    let before = value_files(&env).0.len();
+    db.put("last", vec![9; 1 << 10]).expect("puts");
+    db.flush().expect("flushes");
+    assert_eq!(value_files(&env).0.len(), before + 1);
+    assert_eq!(db.get("large").expect("reads"), Some(vec![7; 1 << 20]));
+    assert!(db.verify().expect("checks").problems.is_empty());
+}
+
+#[test]
+fn a_value_file_that_the_next_flush_would_go_on_with_goes_when_no_table_uses_it() {
+    let env = Arc::new(MemEnv::new());
+    let db = open(&env);
+    for round in 0..3 {
+        let numbers: Vec<_> = (3 * round..3 * round + 3).collect();
+        fill(&db, numbers.iter().copied());
+        check(&db, &numbers);
+        numbers.iter().for_each(|&number| db.delete(key(number)).expect("deletes"));
+        rewrite(&db);
+        assert_eq!(value_files(&env).0.len(), 0);
+    }
+}
+
+/// Has the first compaction that it is asked by wait, once it has said so.
+struct Waits(Mutex<Option<(Sender<()>, Receiver<()>)>>);
+
+impl CompactionFilter for Waits {
+    fn filter(&self, _: &[u8], _: &[u8]) -> FilterDecision {
+        let first = self.0.lock().expect("no panic").take();
+        if let Some((begins, goes_on)) = first {
+            begins.send(()).expect("somebody listens");
+            goes_on.recv().expect("a flush goes on with the value file");
+        }
+        FilterDecision::Keep
+    }
+}
+
+struct Finished(Mutex<Sender<()>>);
+
+impl EventListener for Finished {
+    fn on_event(&self, event: &Event) {
+        if let Event::CompactionFinished { .. } = event {
+            let _ = self.0.lock().expect("no panic").send(());
+        }
+    }
+}
+
+/// A compaction that drops all that tables use of it would have it removed.
+#[test]
+fn a_value_file_stays_while_a_flush_goes_on_with_it() {
+    let env = Arc::new(Hooked::default());
+    let (finished, compaction_finished) = channel();
+    let (begins, compaction_begins) = channel();
+    let (go_on, goes_on) = channel();
+    let options = Options::new()
+        .create_if_missing(true)
+        .env(env.clone())
+        .value_log(Some(THRESHOLD))
+        .compaction_filter(Some(Arc::new(Waits(Mutex::new(Some((begins, goes_on)))))))
+        .listener(Some(Arc::new(Finished(Mutex::new(finished)))));
+    let db = Db::open("/db", options).expect("opens");
+    // One table in each of levels 2, 1 and 0, and above them the one that uses the value file.
+    for _ in 0..3 {
+        db.put("a", "").expect("puts");
+        db.put("z", "").expect("puts");
+        db.flush().expect("flushes");
+    }
+    fill(&db, 0..3);
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "the flush waits for the compaction");
+    for numbers in [0..2, 2..3] {
+        numbers.for_each(|number| db.delete(key(number)).expect("deletes"));
+        db.flush().expect("flushes");
+    }
+    compaction_begins.recv().expect("level 0 is full");
+    env.once_at("open_append .vlog", move |_| {
+        go_on.send(()).expect("the compaction waits");
+        compaction_finished.recv().expect("the compaction finishes");
+    });
+    fill(&db, 3..4);
+    db.wait_idle().expect("comes to rest");
+    assert_eq!(db.get(key(3)).expect("reads"), Some(value(3)));
+    assert_eq!(db.get(key(2)).expect("reads"), None);
+    assert_eq!(db.stats().value_files, 1);
+    assert!(db.verify().expect("checks").problems.is_empty());
+    let names = env.list(Path::new("/db")).expect("lists");
+    assert_eq!(names.iter().filter(|name| name.ends_with(".vlog")).count(), 1, "{names:?}");
+}
+
+/// Of a value file that an earlier edit named nothing goes with the failure of a later one.
+#[test]
+fn a_value_file_stays_as_it_was_when_what_goes_on_with_it_fails() {
+    for (kind, suffix) in [
+        (OpKind::Append, ".vlog"),
+        (OpKind::Sync, ".vlog"),
+        (OpKind::Append, ".ldb"),
+        (OpKind::Append, "MANIFEST-000002"),
+    ] {
+        for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late] {
+            let fs = SimFs::new();
+            let options = |fs: &SimFs| {
+                Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
+            };
+            let db = Db::open("/db", options(&fs)).expect("opens");
+            fill(&db, 0..2);
+            db.put(key(2), value(2)).expect("puts");
+            let suffix = match suffix.strip_prefix("MANIFEST") {
+                Some(_) => {
+                    let current = fs.contents(Path::new("/db/CURRENT")).expect("a name");
+                    String::from_utf8(current).expect("a name").trim_end().to_owned()
+                }
+                None => suffix.to_owned(),
+            };
+            fs.set_faults([FaultPlan {
+                kinds: vec![kind],
+                suffix: suffix.clone(),
+                ..FaultPlan::at(0, fault, false)
+            }]);
+            let failed = db.flush();
+            fs.set_faults(None);
+            let what = format!("{kind:?} of {suffix}, {fault:?}: {failed:?}");
+            check(&db, &[0, 1, 2]);
+            fill(&db, 3..4);
+            db.wait_idle().expect("waits");
+            check(&db, &[0, 1, 2, 3]);
+            assert!(db.verify().expect("checks").problems.is_empty(), "{what}");
+            for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT] {
+                let killed = fs.power_loss(loss);
+                let db = Db::open("/db", options(&killed)).expect("opens");
+                check(&db, &[0, 1, 2, 3]);
+                assert!(db.verify().expect("checks").problems.is_empty(), "{what}");
+            }
+        }
+    }
+}
+
 /// Whether a failed edit is durable is unknown: what it names is there for an open after a crash, and
 /// goes once a fresh MANIFEST does without it.
 #[test]
@@ -410,7 +599,10 @@ fn a_value_file_whose_edit_failed_stays_until_a_fresh_manifest() {
             Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
         };
         let db = Db::open("/db", options(&fs)).expect("opens");
+        // So much that the next flush begins a value file.
+        db.put("a", vec![1; 1 << 20]).expect("puts");
         fill(&db, 0..1);
+        db.delete("a").expect("deletes");
         let current = fs.contents(Path::new("/db/CURRENT")).expect("a name");
         let suffix = String::from_utf8(current).expect("a name").trim_end().to_owned();
         db.put(key(1), value(1)).expect("puts");

@@ -23,15 +23,28 @@ pub(in crate::db) fn try_link(files: &Files, from: &Path, to: &Path) -> Option<(
 
 /// Copies a file, durably up to its name. There must be none of that name.
 pub(in crate::db) fn copy_file(files: &Files, from: &Path, to: &Path) -> Result<()> {
+    copy_first(files, from, to, None)
+}
+
+/// [`copy_file`] of the first `length` bytes, behind which a file may be growing.
+pub(in crate::db) fn copy_first(
+    files: &Files,
+    from: &Path,
+    to: &Path,
+    length: impl Into<Option<u64>>,
+) -> Result<()> {
     let source = files.env.open_random(from, ReadAccess::Pread)?;
+    let length = length.into().unwrap_or(source.size());
     let mut copy =
         files.env.create(to, CreateOptions { mode: files.options.file_mode, exclusive: true })?;
     let mut copied = 0;
     each_piece(&*source, |_, piece| {
-        copied += piece.len() as u64;
-        copy.append(piece).map(|()| true)
+        let wanted = usize::try_from(length - copied).unwrap_or(usize::MAX).min(piece.len());
+        copied += wanted as u64;
+        copy.append(&piece[..wanted])?;
+        Ok(copied < length)
     })?;
-    if copied != source.size() {
+    if copied != length {
         return Err(Error::corruption(format!("{}: not as long as it was", from.display())));
     }
     copy.sync()?;

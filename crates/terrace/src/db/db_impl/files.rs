@@ -13,6 +13,7 @@ use crate::base::internal_key::InternalOrder;
 use crate::base::locks::{AtomicBool, Mutex};
 use crate::base::mutation::mutated;
 use crate::cache::hand_on;
+use crate::compaction::growing_values::GrowingValueFiles;
 use crate::compaction::output::{OutputSettings, ValueLogSettings};
 use crate::env::{Env, FileLock, Logger};
 use crate::table::{BlockCache, TableOrder, TableSettings};
@@ -35,6 +36,10 @@ pub(in crate::db) struct Files {
     pub(in crate::db) cache: BlockCache,
     pub(in crate::db) tables: Arc<TableSet>,
     pub(in crate::db) values: Arc<ValueReader>,
+    /// Those that the next flush goes on with.
+    pub(in crate::db) flushed_values: Arc<GrowingValueFiles>,
+    /// Those that the next compaction goes on with.
+    pub(in crate::db) compacted_values: Arc<GrowingValueFiles>,
     pub(in crate::db) numbers: Arc<FileNumbers>,
     pub(in crate::db) obsolete_files: Arc<ObsoleteFiles>,
     pub(in crate::db) logger: Arc<dyn Logger>,
@@ -131,6 +136,8 @@ impl Files {
         if self.options.read_only {
             return;
         }
+        self.flushed_values.forget_obsolete();
+        self.compacted_values.forget_obsolete();
         let mut left = Vec::new();
         for number in self.obsolete_files.take() {
             let names = filename::names_of_table(number).into_iter();
@@ -171,6 +178,7 @@ pub(in crate::db) fn output_settings(
         values: options
             .value_log
             .map(|threshold| ValueLogSettings { threshold, spared: entry::PREFIX }),
+        growing: None,
     }
 }
 

@@ -294,6 +294,8 @@ impl Parts {
             cache: tables.read_settings().cache.clone(),
             tables: Arc::new(tables),
             values,
+            flushed_values: Arc::default(),
+            compacted_values: Arc::default(),
             numbers: versions.numbers().clone(),
             obsolete_files,
             logger,

@@ -204,12 +204,12 @@ impl Gathering<'_> {
         Ok(newer.is_some())
     }
 
-    /// Notes the value files that are not as long as the MANIFEST says. Their values are looked at
+    /// Notes the value files that are shorter than the MANIFEST says. Their values are looked at
     /// with the entries that point at them.
     fn check_value_files(&mut self, state: &ManifestState) {
         for named in state.version.values.records() {
-            let found = self.values.files.get(named.number).map(|used| used.file.size);
-            if let Some(size) = found.filter(|&size| size != named.size) {
+            let found = self.values.files.get(named.number).map(|used| used.size);
+            if let Some(size) = found.filter(|&size| size < named.size) {
                 let message = format!("is {size} bytes long, the MANIFEST says {}", named.size);
                 self.problems.push(Problem::new(filename::values(named.number), message));
             }

@@ -256,7 +256,7 @@ impl UsedValues<'_> {
             return true;
         }
         let Some(pointer) = ValuePointer::decode(value) else { return false };
-        let size = self.values.files.get(pointer.file).map_or(0, |used| used.file.size);
+        let size = self.values.files.get(pointer.file).map_or(0, |used| used.size);
         let bytes = self.bytes.entry(pointer.file).or_default();
         let more = bytes.saturating_add(pointer.length);
         if more <= size {

@@ -241,7 +241,7 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
         open_tables,
         table_memory_bytes: table_memory_bytes as u64,
         value_files: view.version.values.iter().count(),
-        value_file_bytes: sum(view.version.values.iter().map(|used| used.file.size)),
+        value_file_bytes: sum(view.version.values.iter().map(|used| used.size)),
         value_bytes_used: sum(view.version.values.iter().map(|used| used.used)),
         is_extended: view.version.is_extended(),
         snapshots: if is_inherited { 0 } else { core.views.snapshots.count() },

@@ -87,7 +87,7 @@ impl Background {
             let job = self.job_of(plan, version, snapshots, filter.clone(), reservation);
             outputs = subcompactions::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
-            edit.new_value_files.extend(outputs.iter().flat_map(|output| &output.value_files));
+            edit.new_value_files.extend(outputs.iter().flat_map(Output::value_records));
         }
         for (side, files) in plan.inputs.iter().enumerate() {
             let level = if side == 0 { plan.level } else { plan.output_level };
@@ -100,6 +100,8 @@ impl Background {
         }
         let version = versions.log_and_apply(edit, 0)?;
         self.made_version(&version, &outputs);
+        let written = outputs.iter_mut().flat_map(|output| &mut output.value_files);
+        self.files.compacted_values.keep(&version, written);
         let micros = self.files.env.now_micros().saturating_sub(start);
         let (replaced, recovered);
         {

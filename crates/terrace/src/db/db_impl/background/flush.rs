@@ -79,7 +79,7 @@ impl Background {
         if !immutable.memtable.is_empty() || may_have_catalogue() {
             let _ = self.prefix_settings();
         }
-        let output = self.write_memtable(&immutable.memtable, number)?;
+        let mut output = self.write_memtable(&immutable.memtable, number)?;
         if output.is_none() {
             // The edit names the next log, which must not be lost then. A table's writer has synced
             // the directory.
@@ -101,7 +101,7 @@ impl Background {
             file.level = level;
             file
         }));
-        edit.new_value_files.extend(output.iter().flat_map(|output| &output.value_files));
+        edit.new_value_files.extend(output.iter().flat_map(Output::value_records));
         if mutated("logs-after-edit") {
             immutable
                 .logs
@@ -113,6 +113,8 @@ impl Background {
         match &installed {
             Ok(version) => {
                 self.made_version(version, output.as_slice());
+                let written = output.iter_mut().flat_map(|output| &mut output.value_files);
+                self.files.flushed_values.keep(version, written);
                 // Before any thread sees that the memtable is flushed: from then on no log of it
                 // needs to be synced.
                 self.logs.sync.flushed(log_number, immutable.last_sequence);
@@ -201,8 +203,11 @@ impl Background {
             snapshots.clear();
         }
         let rules = DropRules::new(self.files.order.keys.clone(), snapshots);
-        let settings =
-            OutputSettings { first_number: Some(number), ..self.files.output_settings(0) };
+        let settings = OutputSettings {
+            first_number: Some(number),
+            growing: Some(self.files.flushed_values.clone()),
+            ..self.files.output_settings(0)
+        };
         // A small one is finished even when the database closes: an application that opens, writes
         // a little and closes, again and again, must not pile up logs.
         let cancellable = memtable.memory_usage() > CANCELLABLE_BYTES;

@@ -270,7 +270,11 @@ impl Background {
 
     /// How compactions write tables of `level`: not faster than the options allow.
     pub(in crate::db) fn compaction_settings(&self, level: usize) -> OutputSettings {
-        OutputSettings { limit: self.rate_limiter.clone(), ..self.files.output_settings(level) }
+        OutputSettings {
+            limit: self.rate_limiter.clone(),
+            growing: Some(self.files.compacted_values.clone()),
+            ..self.files.output_settings(level)
+        }
     }
 
     /// Installs a view made from the present one, and returns the old one; drop it after
