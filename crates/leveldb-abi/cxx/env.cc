@@ -118,14 +118,14 @@ void RandomRelease(void* file) noexcept { delete static_cast<RandomAccessFile*>(
 
 shim_outcome OpenRandom(void* env, shim_bytes path, void** file, uint64_t* size) noexcept {
   const std::string name = AsString(path);
+  // Before the file is opened: what is appended in between may lie behind what an environment maps.
+  const Status sized = AsEnv(env)->GetFileSize(name, size);
   RandomAccessFile* opened = nullptr;
   Status status = AsEnv(env)->NewRandomAccessFile(name, &opened);
-  if (status.ok()) {
-    status = AsEnv(env)->GetFileSize(name, size);
-    if (!status.ok()) {
-      delete opened;
-      opened = nullptr;
-    }
+  if (status.ok() && !sized.ok()) {
+    delete opened;
+    opened = nullptr;
+    status = sized;
   }
   if (!status.ok()) return GiveFor(AsEnv(env), name, status);
   return GiveObject(status, opened, file);

@@ -1,42 +1,54 @@
-//! Value files that the next outputs go on with, so that their number stays small: each table may
-//! point into all of them, and the MANIFEST records how much it uses of each.
+//! Value files that the next outputs append to, so that their number stays small: each table may point
+//! into all of them, and the MANIFEST records how much it uses of each.
 //!
 //! Any thread. Flushes and compactions have one of their own each, since what compactions copy is
 //! older and stays longer.
 
 use crate::base::locks::Mutex;
 use crate::version::edit::NewValueFile;
-use crate::version::value_files::Growth;
+use crate::version::value_files::{Growth, UsedValueFile};
 use crate::version::version::Version;
 
-/// Bytes of a value file before the next one begins, whatever there is.
+/// A value file is full with as many bytes, whatever there is.
 pub(super) const LARGEST: u64 = 256 << 20;
 
-/// A value file is full when it has this part of all bytes of values: so there are about as many
-/// files, and a file that dies as a whole, with what it holds, is small where there is little.
+/// A value file is full when it has this part of the bytes of all values. So the number of files
+/// grows with the logarithm of their bytes, and one whose values are all overwritten, which goes
+/// without a copy, is small where there is little.
 const PART: u64 = 64;
 
-/// But it has as many bytes before it is full.
+/// But no file of fewer bytes is full.
 const SMALLEST: u64 = 1 << 20;
 
 /// As many files may wait for outputs: more are seldom written at once.
 const MOST: usize = 2;
 
-/// A durable value file, or as much of one as is durable.
+/// A durable value file that an output has written or appended to.
 #[derive(Debug)]
 pub(crate) struct WrittenValues {
     pub(crate) record: NewValueFile,
-    /// Of it, what is new.
+    /// The bytes of it that the output wrote.
     pub(crate) appended: u64,
-    /// Of a file that an earlier edit named.
+    /// The right to append, where an earlier edit has named the file.
     pub(super) growth: Option<Growth>,
 }
 
 impl WrittenValues {
-    /// The number of the file if no edit has named it.
-    pub(super) fn new_file(&self) -> Option<u64> {
-        self.growth.is_none().then_some(self.record.number)
+    pub(super) fn abandoned(&self) -> Abandoned {
+        let NewValueFile { number, size, .. } = self.record;
+        match self.growth {
+            None => Abandoned::File(number),
+            Some(_) => Abandoned::End { number, size: size - self.appended },
+        }
     }
+}
+
+/// What nobody needs of a value file whose output is given up before an edit has named it.
+pub(super) enum Abandoned {
+    /// All of this file.
+    File(u64),
+    /// What lies behind the first `size` bytes.
+    End { number: u64, size: u64 },
 }
 
 /// A value file that is not full, as the newest version knows it.
@@ -50,7 +62,7 @@ pub(super) struct GrowingValueFile {
 pub(crate) struct GrowingValueFiles(Mutex<Vec<GrowingValueFile>>);
 
 impl GrowingValueFiles {
-    /// A file to go on with. Versions keep it as long as the caller keeps its [`Growth`].
+    /// A file to append to. Versions keep it as long as the caller keeps its [`Growth`].
     pub(super) fn take(&self) -> Option<GrowingValueFile> {
         let mut waiting = self.0.lock();
         while let Some(file) = waiting.pop() {
@@ -61,8 +73,8 @@ impl GrowingValueFiles {
         None
     }
 
-    /// Takes the files of outputs whose edit made `version`, under the manifest lock, so that none
-    /// goes meanwhile.
+    /// Takes the files of outputs whose edit made `version`. The caller holds the manifest lock, so
+    /// that none goes meanwhile.
     pub(crate) fn keep<'a>(
         &self,
         version: &Version,
@@ -75,23 +87,31 @@ impl GrowingValueFiles {
         let full = (version.values.value_bytes() / PART).clamp(SMALLEST, LARGEST);
         let mut waiting = self.0.lock();
         for WrittenValues { record, growth, .. } in written {
-            let Some(used) = version.values.get(record.number) else { continue };
-            // What is appended to one that is mostly garbage would be copied soon.
-            if used.size >= full || used.is_mostly_garbage() || waiting.len() >= MOST {
+            let grows = version.values.get(record.number).filter(|used| used.size < full);
+            let Some(used) = grows.filter(|_| waiting.len() < MOST) else {
                 *growth = None;
                 continue;
-            }
+            };
             let growth = growth.take().unwrap_or_else(|| Growth::of(&used.file));
             growth.pause();
             waiting.push(GrowingValueFile { growth, record: *record });
         }
+        drop(waiting);
+        self.drop_garbage(version);
     }
 
-    /// Lets go of the files that no table uses any more, so that they can be removed.
-    pub(crate) fn forget_obsolete(&self) {
-        let mut waiting = self.0.lock();
-        let obsolete: Vec<_> = waiting.extract_if(.., |file| file.growth.is_over()).collect();
-        drop(waiting);
-        drop(obsolete);
+    /// Lets go of the files that `version`, the newest, does not have any more, so that they can be
+    /// removed, and of those that are mostly garbage: what is appended to one would be copied soon.
+    pub(crate) fn drop_garbage(&self, version: &Version) {
+        let is_needed = |file: &GrowingValueFile| {
+            let used = version.values.get(file.record.number);
+            used.is_some_and(|used| !UsedValueFile::is_mostly_garbage(used))
+        };
+        self.0.lock().retain(is_needed);
+    }
+
+    /// No file that is waiting grows any more.
+    pub(crate) fn seal(&self) {
+        self.0.lock().clear();
     }
 }

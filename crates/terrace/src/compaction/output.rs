@@ -3,8 +3,8 @@
 //! # Invariants
 //! 1. A table is synced before it is handed over.
 //! 2. A value file is synced before the tables that point into it are handed over.
-//! 3. Tables and value files that are not handed over are removed when the writer is dropped, but for
-//!    value files that an edit has named.
+//! 3. Tables and value files that are not handed over are removed when the writer is dropped. Value
+//!    files that an edit has named are cut back to what they were.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::version::file_meta::Contents;
 use crate::version::filename;
 use crate::version::version_set::FileNumbers;
 
-use super::growing_values::{GrowingValueFiles, LARGEST, WrittenValues};
+use super::growing_values::{Abandoned, GrowingValueFiles, LARGEST, WrittenValues};
 use super::rate_limiter::RateLimiter;
 use super::value_writer::ValueWriter;
 
@@ -50,7 +50,7 @@ pub(crate) struct OutputSettings {
     pub(crate) table: TableSettings,
     /// `None`: values stay in the tables.
     pub(crate) values: Option<ValueLogSettings>,
-    /// The value files to go on with. `None`: each output begins its own.
+    /// The value files to append to. `None`: each output begins its own.
     pub(crate) growing: Option<Arc<GrowingValueFiles>>,
 }
 
@@ -65,7 +65,7 @@ impl OutputSettings {
     }
 
     fn start_values(&self) -> Result<ValueWriter> {
-        if let Some(values) = self.go_on_with_values() {
+        if let Some(values) = self.append_to_values() {
             return Ok(values);
         }
         let number = self.numbers.take();
@@ -76,13 +76,13 @@ impl OutputSettings {
     }
 
     /// A value file that is not full, if there is one and the environment can append to it.
-    fn go_on_with_values(&self) -> Option<ValueWriter> {
+    fn append_to_values(&self) -> Option<ValueWriter> {
         let growing = self.growing.as_ref()?.take()?;
         let path = self.dir.join(filename::values(growing.record.number));
-        // Nothing is known of what follows the end.
+        // Nobody knows what any other length means.
         let size = self.env.file_size(&path).ok()?;
         let file = self.env.open_append(&path).ok().filter(|_| size == growing.record.size)?;
-        Some(ValueWriter::go_on(growing, RateLimiter::over(self.limit.as_ref(), file)))
+        Some(ValueWriter::append_to(growing, RateLimiter::over(self.limit.as_ref(), file)))
     }
 
     /// Whether the value of this entry goes to a value file.
@@ -103,22 +103,33 @@ impl OutputSettings {
         })
     }
 
-    /// Removes an unneeded table, with the value files that were made with it. Of one that was
-    /// there before, what was appended stays, and nothing ever points at it.
+    /// Removes a table that no edit has named, and what was written to value files with it.
     pub(crate) fn remove(&self, output: &Output) {
-        let values = output.value_files.iter().filter_map(WrittenValues::new_file);
+        let values = output.value_files.iter().map(WrittenValues::abandoned);
         self.remove_files(Some(output.file.number), values);
     }
 
     fn remove_files(
         &self,
         tables: impl IntoIterator<Item = u64>,
-        values: impl IntoIterator<Item = u64>,
+        values: impl IntoIterator<Item = Abandoned>,
     ) {
-        let names = tables.into_iter().map(filename::table);
-        for name in names.chain(values.into_iter().map(filename::values)) {
-            // A leftover is harmless: no MANIFEST names it, and the next open removes it.
-            let _ = self.env.remove(&self.dir.join(name));
+        // A leftover is harmless: no MANIFEST names it, and the next open removes it.
+        let remove = |name| drop(self.env.remove(&self.dir.join(name)));
+        tables.into_iter().map(filename::table).for_each(remove);
+        for values in values {
+            match values {
+                Abandoned::File(number) => remove(filename::values(number)),
+                // What is left of it takes space as long as the file is there.
+                Abandoned::End { number, size } => {
+                    let path = self.dir.join(filename::values(number));
+                    let is_there = self.env.file_size(&path).is_ok_and(|found| found > size);
+                    if is_there && let Ok(mut file) = self.env.open_append(&path) {
+                        file.cut_back(size);
+                        let _ = file.close();
+                    }
+                }
+            }
         }
     }
 }
@@ -238,11 +249,14 @@ impl OutputWriter {
     /// Completes the present value file, if there is one.
     fn finish_values(&mut self) -> Result<()> {
         let Some(values) = self.values.take() else { return Ok(()) };
-        let new_file = values.new_file();
-        let finished = values.finish().inspect_err(|_| {
-            self.settings.remove_files(None, new_file);
-        })?;
-        self.value_files.push(finished);
+        let abandoned = values.abandoned();
+        match values.finish() {
+            Ok(finished) => self.value_files.push(finished),
+            Err(error) => {
+                self.settings.remove_files(None, [abandoned]);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
@@ -340,9 +354,9 @@ impl Drop for OutputWriter {
         let abandoned = self.open.take().map(|open| open.number);
         let finished = std::mem::take(&mut self.finished);
         let tables = finished.iter().map(|output| output.file.number).chain(abandoned);
-        let values = self.values.take().and_then(|values| values.new_file());
+        let values = self.values.take().map(|values| values.abandoned());
         let complete = std::mem::take(&mut self.value_files);
-        let complete = complete.iter().filter_map(WrittenValues::new_file);
+        let complete = complete.iter().map(WrittenValues::abandoned);
         self.settings.remove_files(tables, complete.chain(values));
     }
 }

@@ -334,7 +334,7 @@ impl Planner<'_> {
     /// The file that points at most bytes in value files that are mostly garbage: one that was
     /// rewritten lately points at few.
     fn pick_values(&self) -> Option<Plan> {
-        if !self.busy.is_empty() || self.version.values.is_empty() {
+        if !self.busy.is_empty() || !self.version.values.is_used() {
             return None;
         }
         let garbage = self.version.values.iter().filter(|used| used.is_mostly_garbage());

@@ -12,7 +12,7 @@ use crate::log::{LogWriter, payload_offset};
 use crate::version::edit::NewValueFile;
 use crate::version::value_files::Growth;
 
-use super::growing_values::{GrowingValueFile, WrittenValues};
+use super::growing_values::{Abandoned, GrowingValueFile, WrittenValues};
 
 /// Bytes after which the system is asked to begin writing, so that little is left to wait for.
 const BYTES_PER_SYNC: u64 = 1 << 20;
@@ -22,9 +22,9 @@ pub(super) struct ValueWriter {
     number: u64,
     log: LogWriter,
     value_bytes: u64,
-    /// Of a file that an earlier edit named. What is behind that is this writer's.
+    /// The right to append, where an earlier edit has named the file.
     growth: Option<Growth>,
-    /// Where this writer began.
+    /// The bytes that the file had before.
     start: u64,
     /// Of a record, what stands before its value. Reused.
     head: Vec<u8>,
@@ -38,8 +38,8 @@ impl ValueWriter {
         Self::begin(NewValueFile { number, size: 0, value_bytes: 0 }, None, file)
     }
 
-    /// Goes on with `growing`, whose bytes `file` holds.
-    pub(super) fn go_on(growing: GrowingValueFile, file: Box<dyn WritableFile>) -> Self {
+    /// Appends to `growing`, whose bytes `file` holds.
+    pub(super) fn append_to(growing: GrowingValueFile, file: Box<dyn WritableFile>) -> Self {
         Self::begin(growing.record, Some(growing.growth), file)
     }
 
@@ -56,9 +56,11 @@ impl ValueWriter {
         }
     }
 
-    /// The number of the file if no edit has named it.
-    pub(super) fn new_file(&self) -> Option<u64> {
-        self.growth.is_none().then_some(self.number)
+    pub(super) fn abandoned(&self) -> Abandoned {
+        match self.growth {
+            None => Abandoned::File(self.number),
+            Some(_) => Abandoned::End { number: self.number, size: self.start },
+        }
     }
 
     /// The bytes of the file so far.

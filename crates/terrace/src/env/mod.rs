@@ -305,9 +305,8 @@ pub trait WritableFile: Send {
         self.append(data)
     }
 
-    /// Cuts the file back to its first `length` bytes, after an append that failed and is not
-    /// followed by another. A hint: readers pass over what is left of the append, which only takes
-    /// space.
+    /// Cuts the file back to its first `length` bytes, after appends that are not needed, and no
+    /// other follows. A hint: readers pass over what is left of them, which only takes space.
     fn cut_back(&mut self, length: u64) {
         let _ = length;
     }

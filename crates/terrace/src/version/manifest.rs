@@ -277,6 +277,7 @@ mod tests {
     use super::*;
     use crate::base::comparator::KeyOrder;
     use crate::base::internal_key::{EntryKind, encode};
+    use crate::base::value_pointer::ValueUse;
     use crate::env::{CreateOptions, MemEnv};
     use crate::log::LogWriter;
 
@@ -486,5 +487,39 @@ mod tests {
             &adding(vec![table(0, 5, "a", "c"), table(0, 5, "d", "e")]),
             "000005 and 000005 at level 0 overlap",
         );
+    }
+
+    #[test]
+    fn a_value_file_that_shrinks_is_refused() {
+        let file = |size, value_bytes| NewValueFile { number: 7, size, value_bytes };
+        let of = |files: &[NewValueFile]| {
+            let mut folded = FoldedFiles::default();
+            let edits = files
+                .iter()
+                .map(|&file| VersionEdit { new_value_files: vec![file], ..VersionEdit::default() });
+            edits.map(|edit| folded.add(edit)).collect::<Result<Vec<_>>>()?;
+            Ok::<_, Error>(folded.into_edit().new_value_files)
+        };
+        assert_eq!(of(&[file(9, 5), file(9, 5), file(20, 9)]).expect("grows"), [file(20, 9)]);
+        for smaller in [file(8, 5), file(9, 4)] {
+            let error = of(&[file(9, 5), smaller]).expect_err("it shrinks");
+            assert!(error.to_string().contains("000007.vlog"), "{error}");
+        }
+        // Within one version, too.
+        let table =
+            NewFile { values: vec![ValueUse { file: 7, bytes: 3 }], ..table(1, 8, "a", "b") };
+        let first =
+            VersionEdit { new_value_files: vec![file(9, 5)], ..adding(vec![table.clone()]) };
+        let order = InternalOrder::new(KeyOrder::default());
+        let apply =
+            |version: &Version, edit: VersionEdit| version.apply(&edit, &order, &Arc::default());
+        let version = apply(&Version::default(), first).expect("applies");
+        let later = |size, value_bytes| VersionEdit {
+            new_value_files: vec![file(size, value_bytes)],
+            ..adding(vec![NewFile { number: 9, level: 2, ..table.clone() }])
+        };
+        assert!(apply(&version, later(8, 5)).is_err());
+        let grown = apply(&version, later(20, 9)).expect("applies");
+        assert_eq!(grown.values.records(), [file(20, 9)]);
     }
 }

@@ -3,15 +3,15 @@
 //! Any thread. Nothing here takes a lock, so that a child of a fork reads like its parent.
 //!
 //! # Invariants
-//! 1. A version holds every value file that one of its tables points into, those that outputs go on
-//!    with at the moment ([`Growth`]), and no other.
+//! 1. A version holds every value file that one of its tables points into, and those that outputs
+//!    append to at the moment ([`Growth`]). Where that comes to nothing the next version goes without.
 //! 2. Tables use no more of a value file than there are values in it, for each value is one entry's.
 //!    A MANIFEST that says otherwise is refused: what it says decides what garbage collection copies.
 //! 3. A value file that an installed edit left without a table is marked obsolete; when the last
 //!    version that holds it goes, its number goes to the [`ObsoleteFiles`], and only then may it be
 //!    unlinked.
-//! 4. What a version knows of a value file never changes in the file. A later version may know more
-//!    of it: outputs append. Behind what the newest one knows may lie what no edit came to name.
+//! 4. The bytes of a value file up to the size that a version has for it never change. A later version
+//!    may have a larger size. Behind the newest one there may be bytes that no edit has named.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -44,18 +44,18 @@ impl Drop for Open {
     }
 }
 
-/// No output goes on with the file.
-const FULL: u8 = 0;
-/// The next output may go on with it.
-const UNFILLED: u8 = 1;
-/// An output goes on with it.
+/// No output will append to the file.
+const SEALED: u8 = 0;
+/// The next output may.
+const WAITING: u8 = 1;
+/// An output does.
 const GROWING: u8 = 2;
 
 /// One value file.
 pub(crate) struct ValueFile {
     pub(crate) number: u64,
     open: ArcSwapOption<Open>,
-    /// `FULL`, `UNFILLED` or `GROWING`.
+    /// `SEALED`, `WAITING` or `GROWING`.
     growth: AtomicU8,
     /// Set on use, cleared when open files are too many.
     recently_used: AtomicBool,
@@ -68,7 +68,7 @@ impl ValueFile {
         ValueFile {
             number,
             open: ArcSwapOption::empty(),
-            growth: AtomicU8::new(FULL),
+            growth: AtomicU8::new(SEALED),
             recently_used: AtomicBool::new(false),
             obsolete: AtomicBool::new(false),
             obsolete_files: obsolete_files.clone(),
@@ -83,50 +83,48 @@ impl ValueFile {
             self.obsolete_files.put_back(vec![self.number]);
         }
     }
-}
 
-impl ValueFile {
-    /// Whether the file may go that no table of a version to come uses. An output that writes to it
-    /// keeps it; none begins to from then on.
-    fn gives_way(&self) -> bool {
-        let ended =
-            self.growth.compare_exchange(UNFILLED, FULL, Ordering::Relaxed, Ordering::Relaxed);
-        ended != Err(GROWING) || mutated("growing-value-files")
+    /// Seals the file, which no table of a version to come uses, so that it can go with its readers.
+    /// False while an output appends to it.
+    fn seal(&self) -> bool {
+        let order = Ordering::Relaxed;
+        let sealed = self.growth.compare_exchange(WAITING, SEALED, order, order);
+        sealed != Err(GROWING) || mutated("growing-value-files")
+    }
+
+    /// Whether no output will append to the file any more.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.growth.load(Ordering::Relaxed) == SEALED
     }
 }
 
-/// The right to go on with a value file, which one owner has at a time. The file has its last byte
-/// when this is dropped.
+/// The right to append to a value file, which one owner has at a time. When it is dropped the file is
+/// sealed.
 pub(crate) struct Growth(Arc<ValueFile>);
 
 impl Growth {
-    /// Of a file in a version, which nobody goes on with.
+    /// Of a file that an edit has just named, and that nobody else appends to.
     pub(crate) fn of(file: &Arc<ValueFile>) -> Self {
-        file.growth.store(UNFILLED, Ordering::Relaxed);
+        file.growth.store(WAITING, Ordering::Relaxed);
         Growth(file.clone())
     }
 
-    /// Has versions keep the file, until [`pause`](Self::pause), though none of their tables may
-    /// use it. False if it is obsolete.
+    /// Has versions keep the file, until [`pause`](Self::pause), even if no table of theirs uses it.
+    /// False if it has been sealed, for a version without it.
     pub(crate) fn resume(&self) -> bool {
-        let growth = &self.0.growth;
-        growth.compare_exchange(UNFILLED, GROWING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let order = Ordering::Relaxed;
+        self.0.growth.compare_exchange(WAITING, GROWING, order, order).is_ok()
     }
 
     /// Has the file go with the last table that uses it.
     pub(crate) fn pause(&self) {
-        self.0.growth.store(UNFILLED, Ordering::Relaxed);
-    }
-
-    /// Whether the file went, while nobody went on with it.
-    pub(crate) fn is_over(&self) -> bool {
-        self.0.growth.load(Ordering::Relaxed) == FULL
+        self.0.growth.store(WAITING, Ordering::Relaxed);
     }
 }
 
 impl Drop for Growth {
     fn drop(&mut self) {
-        self.0.growth.store(FULL, Ordering::Relaxed);
+        self.0.growth.store(SEALED, Ordering::Relaxed);
     }
 }
 
@@ -226,7 +224,8 @@ impl ValueFileMap {
     ) -> Result<Self> {
         let mut added = added.flat_map(|table| &table.values).peekable();
         let mut removed = removed.flat_map(|table| &table.values).peekable();
-        if added.peek().is_none() && removed.peek().is_none() {
+        let is_left_over = |used: &UsedValueFile| used.tables == 0 && used.file.is_sealed();
+        if added.peek().is_none() && removed.peek().is_none() && !self.iter().any(is_left_over) {
             return Ok(self.clone());
         }
         let mut files = (*self.0).clone();
@@ -252,7 +251,7 @@ impl ValueFileMap {
                 used.tables = used.tables.saturating_sub(1);
             }
         }
-        files.retain(|_, used| used.tables > 0 || !used.file.gives_way());
+        files.retain(|_, used| used.tables > 0 || !used.file.seal());
         files.values().try_for_each(UsedValueFile::check)?;
         Ok(ValueFileMap(Arc::new(files)))
     }
@@ -263,8 +262,9 @@ impl ValueFileMap {
         ValueFileMap(Arc::new(files.into_iter().map(unused).collect()))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Whether tables point into any of them.
+    pub(crate) fn is_used(&self) -> bool {
+        self.iter().any(|used| used.tables > 0)
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&UsedValueFile> {
@@ -360,7 +360,7 @@ impl ValueReader {
         if !file.recently_used.load(Ordering::Relaxed) {
             file.recently_used.store(true, Ordering::Relaxed);
         }
-        // An environment's file need not follow what is appended after it was opened.
+        // A program's environment need not show what is appended after a file was opened.
         if let Some(open) = file.open.load_full().filter(|open| open.file.size() >= *size) {
             return Ok(open);
         }

@@ -317,7 +317,7 @@ impl Version {
 
     /// Whether LevelDB must not open a database in this state.
     pub(crate) fn is_extended(&self) -> bool {
-        !self.values.is_empty() || self.files().any(|(_, file)| !file.codecs.is_empty())
+        self.values.is_used() || self.files().any(|(_, file)| !file.codecs.is_empty())
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {

@@ -197,7 +197,7 @@ impl VersionSet {
             self.uncertain.extend(
                 edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),
             );
-            // One that an output went on with is needed as it was.
+            // Those that outputs have appended to are needed as they were.
             let is_new = |file: &&NewValueFile| {
                 self.current.values.get(file.number).is_none() || mutated("keep-grown-values")
             };

@@ -2,24 +2,22 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, Env, ErrorKind, Event, EventListener, FilterDecision,
-    KeyspaceOptions, MemEnv, Options, ReadOptions, repair, verify,
+    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
+    Options, ReadOptions, repair, verify,
 };
 use terrace_testkit::campaign::campaign;
-use terrace_testkit::hooked::Hooked;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
-const THRESHOLD: usize = 1000;
+pub(crate) const THRESHOLD: usize = 1000;
 
-fn options(env: &Arc<MemEnv>) -> Options {
+pub(crate) fn options(env: &Arc<MemEnv>) -> Options {
     Options::new()
         .create_if_missing(true)
         .env(env.clone())
@@ -27,25 +25,25 @@ fn options(env: &Arc<MemEnv>) -> Options {
         .value_log(Some(THRESHOLD))
 }
 
-fn open(env: &Arc<MemEnv>) -> Db {
+pub(crate) fn open(env: &Arc<MemEnv>) -> Db {
     Db::open("/db", options(env)).expect("opens")
 }
 
-fn value(number: usize) -> Vec<u8> {
+pub(crate) fn value(number: usize) -> Vec<u8> {
     format!("{number}-").into_bytes().into_iter().cycle().take(THRESHOLD + number * 37).collect()
 }
 
-fn key(number: usize) -> String {
+pub(crate) fn key(number: usize) -> String {
     format!("key{number:04}")
 }
 
-fn fill(db: &Db, numbers: impl Iterator<Item = usize>) {
+pub(crate) fn fill(db: &Db, numbers: impl Iterator<Item = usize>) {
     numbers.for_each(|number| db.put(key(number), value(number)).expect("puts"));
     db.flush().expect("flushes");
 }
 
 /// Names of files, and their bytes together.
-fn value_files(env: &MemEnv) -> (Vec<String>, usize) {
+pub(crate) fn value_files(env: &MemEnv) -> (Vec<String>, usize) {
     use terrace::Env;
     let mut names = env.list(Path::new("/db")).expect("lists");
     names.retain(|name| name.ends_with(".vlog"));
@@ -55,12 +53,12 @@ fn value_files(env: &MemEnv) -> (Vec<String>, usize) {
     (names, bytes)
 }
 
-fn rewrite(db: &Db) {
+pub(crate) fn rewrite(db: &Db) {
     db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true)).expect("compacts");
     db.wait_idle().expect("waits");
 }
 
-fn check(db: &Db, numbers: &[usize]) {
+pub(crate) fn check(db: &Db, numbers: &[usize]) {
     for &number in numbers {
         assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
         let pinned = db.get_pinned(key(number)).expect("reads").expect("is there");
@@ -407,186 +405,6 @@ fn a_missing_value_file_is_an_error() {
     assert!(error.to_string().contains(&told), "{error}");
     let report = verify("/db", &options(&env)).expect("checks");
     assert!(report.problems.iter().any(|problem| problem.file == names[0]), "{report:?}");
-}
-
-#[test]
-fn flushes_go_on_with_a_value_file_until_it_is_full() {
-    let env = Arc::new(MemEnv::new());
-    let db = open(&env);
-    fill(&db, 0..3);
-    let snapshot = db.snapshot();
-    let mut cursor = db.cursor().expect("a cursor");
-    cursor.seek(key(0));
-    let before = db.stats();
-    for number in 3..40 {
-        fill(&db, number..number + 1);
-        assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
-    }
-    assert_eq!(value_files(&env).0.len(), 1);
-    let stats = db.stats();
-    assert_eq!((before.value_files, stats.value_files), (1, 1));
-    let appended: usize = (3..40).map(|number| value(number).len()).sum();
-    assert_eq!(stats.value_bytes_used, before.value_bytes_used + appended as u64);
-    // Readers of earlier versions go on.
-    assert_eq!(snapshot.iter().expect("scans").count(), 3);
-    for number in 0..3 {
-        assert_eq!(cursor.value(), value(number));
-        cursor.next();
-    }
-    check(&db, &(0..40).collect::<Vec<_>>());
-    assert!(db.verify().expect("checks").problems.is_empty());
-    // What compactions copy goes to files of their own, which grow as well.
-    (0..40)
-        .filter(|number| number % 4 > 0)
-        .for_each(|number| db.delete(key(number)).expect("deletes"));
-    drop((snapshot, cursor));
-    rewrite(&db);
-    assert_eq!(value_files(&env).0.len(), 1);
-    let kept: Vec<_> = (0..40).filter(|number| number % 4 == 0).collect();
-    check(&db, &kept);
-    // A MiB is enough for one.
-    fill(&db, 40..41);
-    db.put("large", vec![7; 1 << 20]).expect("puts");
-    db.flush().expect("flushes");
-    let full = value_files(&env).0;
-    db.put("later", vec![8; 1 << 10]).expect("puts");
-    db.flush().expect("flushes");
-    assert_eq!(value_files(&env).0.len(), full.len() + 1);
-    // What another process left is not appended to: nobody knows its end.
-    drop(db);
-    let db = open(&env);
-    let before = value_files(&env).0.len();
-    db.put("last", vec![9; 1 << 10]).expect("puts");
-    db.flush().expect("flushes");
-    assert_eq!(value_files(&env).0.len(), before + 1);
-    assert_eq!(db.get("large").expect("reads"), Some(vec![7; 1 << 20]));
-    assert!(db.verify().expect("checks").problems.is_empty());
-}
-
-#[test]
-fn a_value_file_that_the_next_flush_would_go_on_with_goes_when_no_table_uses_it() {
-    let env = Arc::new(MemEnv::new());
-    let db = open(&env);
-    for round in 0..3 {
-        let numbers: Vec<_> = (3 * round..3 * round + 3).collect();
-        fill(&db, numbers.iter().copied());
-        check(&db, &numbers);
-        numbers.iter().for_each(|&number| db.delete(key(number)).expect("deletes"));
-        rewrite(&db);
-        assert_eq!(value_files(&env).0.len(), 0);
-    }
-}
-
-/// Has the first compaction that it is asked by wait, once it has said so.
-struct Waits(Mutex<Option<(Sender<()>, Receiver<()>)>>);
-
-impl CompactionFilter for Waits {
-    fn filter(&self, _: &[u8], _: &[u8]) -> FilterDecision {
-        let first = self.0.lock().expect("no panic").take();
-        if let Some((begins, goes_on)) = first {
-            begins.send(()).expect("somebody listens");
-            goes_on.recv().expect("a flush goes on with the value file");
-        }
-        FilterDecision::Keep
-    }
-}
-
-struct Finished(Mutex<Sender<()>>);
-
-impl EventListener for Finished {
-    fn on_event(&self, event: &Event) {
-        if let Event::CompactionFinished { .. } = event {
-            let _ = self.0.lock().expect("no panic").send(());
-        }
-    }
-}
-
-/// A compaction that drops all that tables use of it would have it removed.
-#[test]
-fn a_value_file_stays_while_a_flush_goes_on_with_it() {
-    let env = Arc::new(Hooked::default());
-    let (finished, compaction_finished) = channel();
-    let (begins, compaction_begins) = channel();
-    let (go_on, goes_on) = channel();
-    let options = Options::new()
-        .create_if_missing(true)
-        .env(env.clone())
-        .value_log(Some(THRESHOLD))
-        .compaction_filter(Some(Arc::new(Waits(Mutex::new(Some((begins, goes_on)))))))
-        .listener(Some(Arc::new(Finished(Mutex::new(finished)))));
-    let db = Db::open("/db", options).expect("opens");
-    // One table in each of levels 2, 1 and 0, and above them the one that uses the value file.
-    for _ in 0..3 {
-        db.put("a", "").expect("puts");
-        db.put("z", "").expect("puts");
-        db.flush().expect("flushes");
-    }
-    fill(&db, 0..3);
-    let _watchdog = Watchdog::new(Duration::from_secs(60), "the flush waits for the compaction");
-    for numbers in [0..2, 2..3] {
-        numbers.for_each(|number| db.delete(key(number)).expect("deletes"));
-        db.flush().expect("flushes");
-    }
-    compaction_begins.recv().expect("level 0 is full");
-    env.once_at("open_append .vlog", move |_| {
-        go_on.send(()).expect("the compaction waits");
-        compaction_finished.recv().expect("the compaction finishes");
-    });
-    fill(&db, 3..4);
-    db.wait_idle().expect("comes to rest");
-    assert_eq!(db.get(key(3)).expect("reads"), Some(value(3)));
-    assert_eq!(db.get(key(2)).expect("reads"), None);
-    assert_eq!(db.stats().value_files, 1);
-    assert!(db.verify().expect("checks").problems.is_empty());
-    let names = env.list(Path::new("/db")).expect("lists");
-    assert_eq!(names.iter().filter(|name| name.ends_with(".vlog")).count(), 1, "{names:?}");
-}
-
-/// Of a value file that an earlier edit named nothing goes with the failure of a later one.
-#[test]
-fn a_value_file_stays_as_it_was_when_what_goes_on_with_it_fails() {
-    for (kind, suffix) in [
-        (OpKind::Append, ".vlog"),
-        (OpKind::Sync, ".vlog"),
-        (OpKind::Append, ".ldb"),
-        (OpKind::Append, "MANIFEST-000002"),
-    ] {
-        for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late] {
-            let fs = SimFs::new();
-            let options = |fs: &SimFs| {
-                Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
-            };
-            let db = Db::open("/db", options(&fs)).expect("opens");
-            fill(&db, 0..2);
-            db.put(key(2), value(2)).expect("puts");
-            let suffix = match suffix.strip_prefix("MANIFEST") {
-                Some(_) => {
-                    let current = fs.contents(Path::new("/db/CURRENT")).expect("a name");
-                    String::from_utf8(current).expect("a name").trim_end().to_owned()
-                }
-                None => suffix.to_owned(),
-            };
-            fs.set_faults([FaultPlan {
-                kinds: vec![kind],
-                suffix: suffix.clone(),
-                ..FaultPlan::at(0, fault, false)
-            }]);
-            let failed = db.flush();
-            fs.set_faults(None);
-            let what = format!("{kind:?} of {suffix}, {fault:?}: {failed:?}");
-            check(&db, &[0, 1, 2]);
-            fill(&db, 3..4);
-            db.wait_idle().expect("waits");
-            check(&db, &[0, 1, 2, 3]);
-            assert!(db.verify().expect("checks").problems.is_empty(), "{what}");
-            for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT] {
-                let killed = fs.power_loss(loss);
-                let db = Db::open("/db", options(&killed)).expect("opens");
-                check(&db, &[0, 1, 2, 3]);
-                assert!(db.verify().expect("checks").problems.is_empty(), "{what}");
-            }
-        }
-    }
 }
 
 /// Whether a failed edit is durable is unknown: what it names is there for an open after a crash, and

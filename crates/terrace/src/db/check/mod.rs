@@ -434,8 +434,8 @@ impl<'a> Verification<'a> {
         Ok(())
     }
 
-    /// Checks that the value files are at least as long as the MANIFEST says: a flush may be going on
-    /// with one, or was killed. Their values are checked with the entries that point at them.
+    /// Checks that the value files are at least as long as the MANIFEST says: an output may be
+    /// appending to one, or came to nothing. Their values are checked with the entries that point at them.
     fn check_value_files(&mut self) -> Result<()> {
         for record in self.value_files.records() {
             let name = filename::values(record.number);

@@ -1,7 +1,8 @@
 //! The directory of an open database: how its files are named, written and removed, and whether
 //! this process may use them.
 //!
-//! Any thread. Everything but `closed`, `lock` and `catalogue` stays as the open made it.
+//! Any thread. Everything but `closed`, `lock`, `catalogue` and the value files that grow stays
+//! as the open made it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,9 +37,9 @@ pub(in crate::db) struct Files {
     pub(in crate::db) cache: BlockCache,
     pub(in crate::db) tables: Arc<TableSet>,
     pub(in crate::db) values: Arc<ValueReader>,
-    /// Those that the next flush goes on with.
+    /// Those that the next flush appends to.
     pub(in crate::db) flushed_values: Arc<GrowingValueFiles>,
-    /// Those that the next compaction goes on with.
+    /// Those that the next compaction appends to.
     pub(in crate::db) compacted_values: Arc<GrowingValueFiles>,
     pub(in crate::db) numbers: Arc<FileNumbers>,
     pub(in crate::db) obsolete_files: Arc<ObsoleteFiles>,
@@ -136,8 +137,6 @@ impl Files {
         if self.options.read_only {
             return;
         }
-        self.flushed_values.forget_obsolete();
-        self.compacted_values.forget_obsolete();
         let mut left = Vec::new();
         for number in self.obsolete_files.take() {
             let names = filename::names_of_table(number).into_iter();

@@ -67,7 +67,7 @@ pub struct EditItem {
     pub removed: Vec<(usize, u64)>,
     /// New tables.
     pub added: Vec<AddedTable>,
-    /// New value files.
+    /// Value files that come, and those that have grown, with their new sizes.
     pub added_value_files: Vec<AddedValueFile>,
 }
 
@@ -98,7 +98,7 @@ pub struct AddedTable {
     pub compressions: Vec<&'static str>,
 }
 
-/// A value file that an edit adds.
+/// A value file that an edit adds, or that has grown with it.
 ///
 /// ```
 /// use terrace::inspect::AddedValueFile;

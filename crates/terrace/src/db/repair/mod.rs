@@ -30,6 +30,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
 use crate::env::{CreateOptions, LockMode};
 use crate::log::LogWriter;
@@ -418,6 +419,10 @@ impl Repair<'_> {
             return Err(Error::not_supported("the file numbers of this database are exhausted"));
         }
         Version::default().apply(&edit, &self.order, &Arc::default())?;
+        // The end of one may be what a process wrote that was killed before it synced it.
+        for values in &edit.new_value_files {
+            self.sync_file(&filename::values(values.number))?;
+        }
         let create = CreateOptions { mode: self.options.file_mode, exclusive: true };
         let mut file = env.create(&self.dir.join(filename::log(log)), create)?;
         file.sync()?;
@@ -442,11 +447,16 @@ impl Repair<'_> {
     /// Makes a healthy MANIFEST durable, so that nothing is moved that an older state of it would
     /// need.
     fn sync_found(&self, manifest: u64) -> Result<()> {
-        let env = self.options.env.as_ref();
-        let mut file = env.open_append(&self.dir.join(filename::manifest(manifest)))?;
-        file.sync()?;
-        file.close()?;
-        env.sync_dir(self.dir)
+        self.sync_file(&filename::manifest(manifest))?;
+        self.options.env.sync_dir(self.dir)
+    }
+
+    fn sync_file(&self, name: &str) -> Result<()> {
+        let mut file = self.options.env.open_append(&self.dir.join(name))?;
+        if !mutated("repair-syncs-files") {
+            file.sync()?;
+        }
+        file.close()
     }
 
     /// Removes files of this repair's making, except those with the numbers in `live`.

@@ -100,7 +100,7 @@ pub struct Stats {
     pub table_memory_bytes: u64,
     /// Value files now ([`Options::value_log`](crate::Options::value_log)).
     pub value_files: usize,
-    /// Their bytes.
+    /// Their bytes, without what a flush is appending.
     pub value_file_bytes: u64,
     /// Bytes of the values in them that tables point at. Compactions copy values out of files of
     /// which less than half is used.

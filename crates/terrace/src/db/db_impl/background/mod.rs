@@ -194,6 +194,8 @@ impl Background {
             }
         }
         plan::prepare(version, &self.files.order.keys);
+        self.files.flushed_values.drop_garbage(version);
+        self.files.compacted_values.drop_garbage(version);
     }
 
     /// Tells the listener of a failed job, unless it failed because the database is closing:
