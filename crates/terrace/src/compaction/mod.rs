@@ -1,6 +1,6 @@
 //! Compactions keep reads short and give space back.
 //!
-//! [`plan`] is a pure function from a version to a compaction; [`job`] executes it, in several key
+//! [`plan`] is a pure function from a version to a compaction, within the [`limits`] of levels; [`job`] executes it, in several key
 //! ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive, the program's
 //! [`filter`] which of those nobody but the present sees; [`output`]
 //! writes the tables of compactions and flushes, and appends to the value files that
@@ -11,6 +11,7 @@ pub(crate) mod drop_rules;
 pub(crate) mod filter;
 pub(crate) mod growing_values;
 pub(crate) mod job;
+pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod rate_limiter;

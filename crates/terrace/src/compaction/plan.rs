@@ -1,7 +1,8 @@
 //! Picks the next compaction. Pure: the same version, settings and reservations give the same plan.
 //!
 //! The shape is LevelDB's: when level 0 has enough files, or a deeper level enough bytes, files are
-//! compacted into the next level with the files that they overlap there. Within a level the file
+//! compacted into the next level with the files that they overlap there. Files of level 0 that are
+//! large, because memtables are, pass levels that have no room for them. Within a level the file
 //! with the least to rewrite below it is picked first (RocksDB's `kMinOverlappingRatio`), which
 //! lowers write amplification against LevelDB's round robin. When nothing is due, files that are
 //! mostly tombstones are compacted down to the keys that they hide, and so are files without a
@@ -24,11 +25,14 @@ use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::{Version, key_range, total_size};
 
-/// The number of level-0 files at which a compaction is due.
-pub(crate) const LEVEL_0_TRIGGER: usize = 4;
-/// The bytes at which a compaction of level 1 is due, and how much more each deeper level may hold.
-const LEVEL_1_BYTES: u64 = 10 << 20;
-const LEVEL_MULTIPLIER: u64 = 10;
+use super::limits::{LEVEL_0_TRIGGER, level_limit};
+
+/// Files of level 0 are compacted past a level if they have as many times the bytes that it may hold:
+/// it would have to hand on most of them.
+const PASSING_BYTES: u64 = 3;
+/// But not if they would rewrite more than as many times their bytes in the next level: it would take
+/// other compactions of that level too long.
+const PASSING_REWRITE: u64 = 2;
 /// An output may overlap this many times its own size in the level below, so that it can be
 /// compacted down cheaply.
 const GRANDPARENT_LIMIT: u64 = 10;
@@ -38,10 +42,6 @@ const EXPANSION_LIMIT: u64 = 25;
 /// A read-triggered compaction may rewrite this many times the bytes it moves down: less than a
 /// compaction that is due.
 const READ_TRIGGERED_REWRITE: u64 = 4;
-/// What a range delete left is little if it removed this many times as much. Then the steps that make
-/// it one sorted run may rewrite it this many times: once for each level but for what overlaps.
-const LITTLE: u64 = 4;
-const ONE_RUN_REWRITE: u64 = 8;
 /// The deepest level to which a memtable is written directly.
 pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
 
@@ -172,48 +172,19 @@ impl ManualRange<'_> {
     }
 }
 
+/// Where files of level 0 go.
+enum Way {
+    /// Into this level.
+    To(usize),
+    /// Past this level, once these files of it, which are older, have left it.
+    Blocked(usize, Vec<Arc<FileMeta>>),
+}
+
 /// Chooses plans for one version.
 pub(crate) struct Planner<'a> {
     pub(crate) version: &'a Version,
     pub(crate) settings: &'a PlanSettings,
     pub(crate) busy: &'a [Reservation],
-}
-
-/// The bytes that `level` (1 and deeper) may hold before a compaction of it is due.
-pub(crate) fn level_limit(level: usize) -> u64 {
-    LEVEL_1_BYTES * LEVEL_MULTIPLIER.pow(level.saturating_sub(1) as u32)
-}
-
-/// The first level that has room for `bytes` more.
-pub(crate) fn level_with_room(version: &Version, bytes: u64) -> usize {
-    let fits = |level: &usize| version.level_bytes(*level) + bytes <= level_limit(*level);
-    (1..NUM_LEVELS - 1).find(fits).unwrap_or(NUM_LEVELS - 1)
-}
-
-/// The bytes that compactions may rewrite to make `left` one sorted run, after a range delete has
-/// `removed` so many.
-pub(crate) fn one_run_allowance(removed: u64, left: u64) -> u64 {
-    let is_little = left.saturating_mul(LITTLE) <= removed;
-    if is_little { left.saturating_mul(ONE_RUN_REWRITE).min(removed) } else { 0 }
-}
-
-/// The bytes that should be moved down before every level is within its limit.
-pub(crate) fn pending_bytes(version: &Version) -> u64 {
-    let level_0 = &version.levels[0];
-    let over_0 = if level_0.len() >= LEVEL_0_TRIGGER { total_size(level_0) } else { 0 };
-    let deeper = (1..NUM_LEVELS - 1)
-        .map(|level| version.level_bytes(level).saturating_sub(level_limit(level)));
-    over_0 + deeper.sum::<u64>()
-}
-
-/// Computes ahead what plans for `version` need, so that planning, which is done under a lock, is
-/// quick.
-pub(crate) fn prepare(version: &Version, keys: &KeyOrder) {
-    for level in
-        (1..NUM_LEVELS - 1).filter(|&level| version.level_bytes(level) >= level_limit(level))
-    {
-        drop(version.by_overlap(keys, level));
-    }
 }
 
 impl Planner<'_> {
@@ -257,12 +228,50 @@ impl Planner<'_> {
             // The oldest file and all that overlap it: recency within level 0 stays as it is.
             let files = &self.version.levels[0];
             let oldest = if mutated("level-0-closure") { files.first()? } else { files.last()? };
-            return self.plan(Reason::Size, 0, 1, std::slice::from_ref(oldest));
+            let oldest = std::slice::from_ref(oldest);
+            return match self.way_down(oldest)? {
+                Way::To(level) => self.plan(Reason::Size, 0, level, oldest),
+                Way::Blocked(level, files) => self.plan(Reason::Size, level, level + 1, &files),
+            };
         }
         let free =
             self.version.by_overlap(&self.settings.keys, level).filter(|file| !self.is_busy(file));
         free.map(std::slice::from_ref)
             .find_map(|seed| self.plan(Reason::Size, level, level + 1, seed))
+    }
+
+    /// Where `seeds` of level 0 go.
+    fn way_down(&self, seeds: &[Arc<FileMeta>]) -> Option<Way> {
+        let keys = &self.settings.keys;
+        let files = self.closure(0, seeds)?;
+        let (from, to) = key_range(keys, &files)?;
+        let bytes = total_size(&files);
+        let below = |level| self.version.overlapping(keys, level, Some(&from), Some(&to));
+        let passes = |level| {
+            bytes >= PASSING_BYTES * level_limit(level)
+                && bytes * PASSING_REWRITE >= total_size(&below(level + 1))
+                && !self.is_written_to(level, &from, &to)
+        };
+        let mut level = 1;
+        while level < NUM_LEVELS - 1 && passes(level) {
+            let older = below(level);
+            match total_size(&older) {
+                0 => level += 1,
+                size if size <= bytes => return Some(Way::Blocked(level, older)),
+                _ => break,
+            }
+        }
+        Some(Way::To(level))
+    }
+
+    /// Whether a compaction in progress writes to this range of `level`.
+    fn is_written_to(&self, level: usize, from: &[u8], to: &[u8]) -> bool {
+        let keys = &self.settings.keys;
+        self.busy.iter().any(|other| {
+            other.output_level == level
+                && keys.compare(&other.from, to) != Ordering::Greater
+                && keys.compare(&other.to, from) != Ordering::Less
+        })
     }
 
     /// A file at least half of whose entries are tombstones that no reader needs.
@@ -457,16 +466,12 @@ impl Planner<'_> {
             true => (upper, Vec::new()),
             false => {
                 let lower = self.shared_below(output_level, &from, &to)?;
-                self.expand(level, upper, lower)
+                self.expand(level, output_level, upper, lower)
             }
         };
         let (from, to) = key_range(keys, upper.iter().chain(&lower))?;
         let blocked = upper.iter().chain(&lower).any(|file| self.is_busy(file))
-            || self.busy.iter().any(|other| {
-                other.output_level == output_level
-                    && keys.compare(&other.from, &to) != Ordering::Greater
-                    && keys.compare(&other.to, &from) != Ordering::Less
-            });
+            || self.is_written_to(output_level, &from, &to);
         if blocked && !mutated("disjoint-compactions") {
             return None;
         }
@@ -518,6 +523,7 @@ impl Planner<'_> {
     fn expand(
         &self,
         level: usize,
+        output_level: usize,
         upper: Vec<Arc<FileMeta>>,
         lower: Vec<Arc<FileMeta>>,
     ) -> (Vec<Arc<FileMeta>>, Vec<Arc<FileMeta>>) {
@@ -527,7 +533,7 @@ impl Planner<'_> {
             let seeds = self.version.overlapping(keys, level, Some(&from), Some(&to));
             let wider = self.closure(level, &seeds)?;
             let (from, to) = key_range(keys, &wider)?;
-            let below = self.shared_below(level + 1, &from, &to)?;
+            let below = self.shared_below(output_level, &from, &to)?;
             let limit = EXPANSION_LIMIT * self.settings.max_file_size;
             let good = wider.len() > upper.len()
                 && below.len() == lower.len()
@@ -549,12 +555,9 @@ impl Planner<'_> {
         let mut level = 0;
         while level < deepest {
             let next = level + 1;
-            let being_written = self.busy.iter().any(|other| {
-                other.output_level == next
-                    && keys.compare(&other.from, to) != Ordering::Greater
-                    && keys.compare(&other.to, from) != Ordering::Less
-            });
-            if being_written || self.version.overlaps_level(keys, next, from, to) {
+            if self.is_written_to(next, from, to)
+                || self.version.overlaps_level(keys, next, from, to)
+            {
                 break;
             }
             if next + 1 < NUM_LEVELS {

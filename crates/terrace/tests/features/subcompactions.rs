@@ -1,12 +1,12 @@
 //! Compactions that are large enough for several key ranges at once give the result of one in a
 //! piece gives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use terrace::{Db, Env, ErrorKind, MemEnv, Options, ReadOptions};
+use terrace::{Db, Env, ErrorKind, Event, EventListener, MemEnv, Options, ReadOptions};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::rng::Rng;
@@ -129,4 +129,62 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
         watchdog.feed(format!("subcompactions that fail: after {after} syncs"));
     }
     assert!(failures > 0);
+}
+
+/// From which levels to which compactions went.
+#[derive(Default)]
+struct Compactions(Mutex<BTreeSet<(usize, usize)>>);
+
+impl EventListener for Compactions {
+    fn on_event(&self, event: &Event) {
+        if let Event::CompactionFinished { level, output_level, .. } = event {
+            self.0.lock().expect("no panic").insert((*level, *output_level));
+        }
+    }
+}
+
+/// Tables of level 0 that are large pass level 1, and older entries there go before them.
+#[test]
+fn large_tables_pass_level_1() {
+    campaign("large_tables_pass_level_1", scaled(4), |seed| {
+        let mut rng = Rng::new(seed);
+        let compactions = Arc::new(Compactions::default());
+        let small =
+            options(Arc::new(MemEnv::new()), rng.between(1, 4)).listener(Some(compactions.clone()));
+        let mut db = Db::open(PATH, small.clone()).map_err(|error| error.to_string())?;
+        let (mut expected, mut snapshots) = (Map::new(), Vec::new());
+        for round in 0..3 {
+            if round == 1 {
+                // What small tables left in level 1 is in the way.
+                snapshots.clear();
+                db.close().expect("closes");
+                db = Db::open(PATH, small.clone().write_buffer_size(9 << 20)).expect("opens");
+            }
+            for _ in 0..[12, 100, 100][round] * 1000 {
+                let key = format!("{:06}", rng.below(40_000)).into_bytes();
+                if rng.one_in(10) {
+                    db.delete(&key).expect("a deletion");
+                    expected.remove(&key);
+                } else {
+                    let value = rng.bytes(1_000);
+                    db.put(&key, &value).expect("a write");
+                    expected.insert(key, value);
+                }
+                if round > 0 && rng.one_in(50_000) {
+                    snapshots.push((db.snapshot(), expected.clone()));
+                }
+            }
+            db.wait_idle().expect("comes to rest");
+            for (snapshot, expected) in &snapshots {
+                let found: Map =
+                    snapshot.iter().expect("scans").map(|entry| entry.expect("reads")).collect();
+                assert_eq!(found, *expected);
+            }
+            assert_eq!(contents(&db, &ReadOptions::new()), expected);
+        }
+        assert!(db.verify().expect("checks").problems.is_empty());
+        let events = compactions.0.lock().expect("no panic");
+        assert!(events.contains(&(1, 2)) && events.contains(&(0, 2)), "{events:?}");
+        Ok(())
+    });
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::base::internal_key::{EntryKind, InternalOrder, encode};
+use crate::compaction::limits::one_run_allowance;
 use crate::version::edit::{NewFile, VersionEdit};
 use crate::version::file_meta::Contents;
 
@@ -85,6 +86,37 @@ fn level_0_is_compacted_when_it_has_four_files() {
     assert_eq!(pick(&version(&files), false, &[]), Some(expected));
     let busy = [reservation(&[7, 5], 1, "a", "p")];
     assert_eq!(pick(&version(&files), false, &busy), None, "three of the four are left, too few");
+}
+
+#[test]
+fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
+    let level_0 = |size| (7..11).map(move |number| (0, number, size, "a", "z"));
+    let with = |size, others: &[File]| {
+        version(&level_0(size).chain(others.iter().copied()).collect::<Vec<_>>())
+    };
+    let all = || vec![10, 9, 8, 7];
+    let to = |level, below: &[u64]| Some((Reason::Size, 0, level, all(), below.to_vec(), false));
+    // Three times what level 1 may hold, and half of what lies below.
+    assert_eq!(pick(&with(7, &[]), false, &[]), to(1, &[]));
+    assert_eq!(pick(&with(8, &[]), false, &[]), to(2, &[]));
+    assert_eq!(pick(&with(10, &[(2, 5, 80, "c", "d")]), false, &[]), to(2, &[5]));
+    assert_eq!(pick(&with(10, &[(2, 5, 81, "c", "d")]), false, &[]), to(1, &[]));
+    // Level 2 as well.
+    assert_eq!(pick(&with(74, &[]), false, &[]), to(2, &[]));
+    assert_eq!(pick(&with(75, &[(3, 5, 600, "c", "d")]), false, &[]), to(3, &[5]));
+    // What is older goes before, if it is less.
+    let older = [(1, 4, 5, "c", "d"), (1, 6, 5, "k", "l"), (2, 5, 30, "c", "d")];
+    let before = Some((Reason::Size, 1, 2, vec![4, 6], vec![5], false));
+    assert_eq!(pick(&with(10, &older), false, &[]), before);
+    let many = (7..27).map(|number| (0, number, 2, "a", "z"));
+    let many: Vec<_> = many.chain([(1, 4, 41, "c", "d")]).collect();
+    let moved = pick(&version(&many), false, &[]).expect("a plan");
+    assert_eq!((moved.1, moved.2, moved.4), (0, 1, vec![4]), "it is more");
+    // Or is about to come.
+    let busy = [reservation(&[99], 1, "k", "l")];
+    assert_eq!(pick(&with(10, &[]), false, &busy), None);
+    let busy = [reservation(&[4, 6, 5], 2, "c", "l")];
+    assert_eq!(pick(&with(10, &older), false, &busy), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::compaction::plan;
+use crate::compaction::limits::pending_bytes;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::counters::Counters;
@@ -256,7 +256,7 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
             .as_ref()
             .map_or(0, |limit| limit.waited_micros()),
         sequence: core.views.visible_sequence(),
-        pending_compaction_bytes: plan::pending_bytes(&view.version),
+        pending_compaction_bytes: pending_bytes(&view.version),
         running_compactions,
         background_error,
         levels,

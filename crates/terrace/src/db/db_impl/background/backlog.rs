@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::error::Result;
 use crate::base::locks::MutexGuard;
-use crate::compaction::plan::LEVEL_0_TRIGGER;
+use crate::compaction::limits::LEVEL_0_TRIGGER;
 use crate::write::throttle::Backlog;
 
 use crate::db::db_impl::background::state::State;

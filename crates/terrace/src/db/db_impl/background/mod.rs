@@ -31,8 +31,9 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::locks::{AtomicU64, Condvar, Mutex};
+use crate::compaction::limits::{self, LEVEL_0_TRIGGER};
 use crate::compaction::output::{Output, OutputSettings};
-use crate::compaction::plan::{self, LEVEL_0_TRIGGER, PlanSettings, Planner, Reason};
+use crate::compaction::plan::{PlanSettings, Planner, Reason};
 use crate::compaction::rate_limiter::RateLimiter;
 use crate::env::Priority;
 use crate::version::version::Version;
@@ -193,7 +194,7 @@ impl Background {
                 file.learn(contents);
             }
         }
-        plan::prepare(version, &self.files.order.keys);
+        limits::prepare(version, &self.files.order.keys);
         self.files.flushed_values.drop_garbage(version);
         self.files.compacted_values.drop_garbage(version);
     }
