@@ -5,8 +5,9 @@
 //! older and stays longer.
 
 use crate::base::locks::Mutex;
+use crate::base::mutation::mutated;
 use crate::version::edit::NewValueFile;
-use crate::version::value_files::{Growth, UsedValueFile};
+use crate::version::value_files::Growth;
 use crate::version::version::Version;
 
 /// A value file is full with as many bytes, whatever there is.
@@ -105,7 +106,7 @@ impl GrowingValueFiles {
     pub(crate) fn drop_garbage(&self, version: &Version) {
         let is_needed = |file: &GrowingValueFile| {
             let used = version.values.get(file.record.number);
-            used.is_some_and(|used| !UsedValueFile::is_mostly_garbage(used))
+            used.is_some_and(|used| !used.is_mostly_garbage() || mutated("garbage-grows"))
         };
         self.0.lock().retain(is_needed);
     }
@@ -113,5 +114,73 @@ impl GrowingValueFiles {
     /// No file that is waiting grows any more.
     pub(crate) fn seal(&self) {
         self.0.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, InternalOrder, encode};
+    use crate::base::value_pointer::ValueUse;
+    use crate::version::edit::{NewFile, VersionEdit};
+
+    /// A version whose only table uses so many bytes of a value file of `size` bytes, nearly all of
+    /// them values.
+    fn version(size: u64, used: u64) -> Version {
+        let key = encode(b"a", 9, EntryKind::Value);
+        let table = NewFile {
+            level: 0,
+            number: 8,
+            size: 100,
+            smallest: key.clone(),
+            largest: key,
+            values: vec![ValueUse { file: 7, bytes: used }],
+            codecs: Default::default(),
+        };
+        let edit = VersionEdit {
+            new_files: vec![table],
+            new_value_files: vec![NewValueFile { number: 7, size, value_bytes: size - 10 }],
+            ..VersionEdit::default()
+        };
+        let order = InternalOrder::new(KeyOrder::default());
+        Version::default().apply(&edit, &order, &Arc::default()).expect("a version")
+    }
+
+    fn kept(version: &Version) -> GrowingValueFiles {
+        let files = GrowingValueFiles::default();
+        let record = version.values.get(7).expect("is there").record();
+        let mut written = WrittenValues { record, appended: record.size, growth: None };
+        files.keep(version, std::iter::once(&mut written));
+        files
+    }
+
+    #[test]
+    fn outputs_append_to_a_file_until_it_is_full() {
+        let found = |size| kept(&version(size, size - 10)).take().map(|file| file.record.size);
+        assert_eq!(found(1000), Some(1000));
+        assert_eq!(found(SMALLEST - 1), Some(SMALLEST - 1));
+        assert_eq!(found(SMALLEST), None);
+        let files = kept(&version(1000, 990));
+        assert!(files.take().is_some() && files.take().is_none(), "one output at a time");
+    }
+
+    #[test]
+    fn nothing_is_appended_to_garbage_and_behind_a_seal() {
+        let files = kept(&version(1000, 990));
+        files.drop_garbage(&version(1000, 495));
+        assert_eq!(files.take().expect("half of it is used").record.number, 7);
+        let files = kept(&version(1000, 990));
+        files.drop_garbage(&version(1000, 494));
+        assert!(files.take().is_none());
+        assert!(kept(&version(1000, 494)).take().is_none());
+        let files = kept(&version(1000, 990));
+        files.drop_garbage(&Version::default());
+        assert!(files.take().is_none());
+        let files = kept(&version(1000, 990));
+        files.seal();
+        assert!(files.take().is_none());
     }
 }

@@ -14,6 +14,8 @@
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
 //! 2. A plan takes every level-0 file that overlaps one it takes, and every file of a level that
 //!    shares a user key with one it takes: no older version of a key is left above a newer one.
+//! 3. In the range of a plan's upper files nothing lies in the levels between them and its output, and
+//!    nothing is being written there.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -30,9 +32,12 @@ use super::limits::{LEVEL_0_TRIGGER, level_limit};
 /// Files of level 0 are compacted past a level if they have as many times the bytes that it may hold:
 /// it would have to hand on most of them.
 const PASSING_BYTES: u64 = 3;
-/// But not if they would rewrite more than as many times their bytes in the next level: it would take
-/// other compactions of that level too long.
+/// But not if they would rewrite more than as many times their bytes in the next level: other
+/// compactions of that level would have to wait too long.
 const PASSING_REWRITE: u64 = 2;
+/// Nor if so large a compaction would come of it, whose work is lost if the database closes before its
+/// end.
+const PASSING_LIMIT: u64 = 1 << 30;
 /// An output may overlap this many times its own size in the level below, so that it can be
 /// compacted down cheaply.
 const GRANDPARENT_LIMIT: u64 = 10;
@@ -50,6 +55,8 @@ pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
 pub(crate) enum Reason {
     /// A level is larger than it should be.
     Size,
+    /// Large files of level 0 are to pass a level, and older ones there go before.
+    MakesWay,
     /// A manual compaction.
     Manual,
     /// Mostly tombstones: a compaction gives space back.
@@ -71,6 +78,7 @@ impl Reason {
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Reason::Size => "the level was full",
+            Reason::MakesWay => "larger tables are to pass the level",
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
             Reason::Expired => "mostly expired entries",
@@ -194,7 +202,10 @@ impl Planner<'_> {
             (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let due = scores.iter().take_while(|(score, _)| *score >= 1.0);
-        due.filter_map(|&(_, level)| self.pick_level(level))
+        let level_0_is_due = due.clone().any(|(_, level)| *level == 0);
+        let awaited = level_0_is_due.then(|| self.awaited_by_level_0()).flatten();
+        due.filter(|(_, level)| Some(*level) != awaited)
+            .filter_map(|&(_, level)| self.pick_level(level))
             .next()
             .or_else(|| self.pick_tombstones())
             .or_else(|| self.pick_expired())
@@ -231,7 +242,7 @@ impl Planner<'_> {
             let oldest = std::slice::from_ref(oldest);
             return match self.way_down(oldest)? {
                 Way::To(level) => self.plan(Reason::Size, 0, level, oldest),
-                Way::Blocked(level, files) => self.plan(Reason::Size, level, level + 1, &files),
+                Way::Blocked(level, files) => self.plan(Reason::MakesWay, level, level + 1, &files),
             };
         }
         let free =
@@ -248,20 +259,39 @@ impl Planner<'_> {
         let bytes = total_size(&files);
         let below = |level| self.version.overlapping(keys, level, Some(&from), Some(&to));
         let passes = |level| {
+            let rewritten = total_size(&below(level + 1));
             bytes >= PASSING_BYTES * level_limit(level)
-                && bytes * PASSING_REWRITE >= total_size(&below(level + 1))
-                && !self.is_written_to(level, &from, &to)
+                && rewritten <= PASSING_REWRITE * bytes
+                && rewritten + bytes <= PASSING_LIMIT
+                && (!self.is_written_to(level, &from, &to) || mutated("way-past-compactions"))
         };
         let mut level = 1;
         while level < NUM_LEVELS - 1 && passes(level) {
             let older = below(level);
-            match total_size(&older) {
-                0 => level += 1,
-                size if size <= bytes => return Some(Way::Blocked(level, older)),
-                _ => break,
+            if let Some((from, to)) = key_range(keys, &older) {
+                let below = self.version.overlapping(keys, level + 1, Some(&from), Some(&to));
+                let moved = total_size(&older);
+                let pays = moved <= bytes && moved + total_size(&below) <= PASSING_LIMIT;
+                return Some(if pays { Way::Blocked(level, older) } else { Way::To(level) });
             }
+            level += 1;
         }
         Some(Way::To(level))
+    }
+
+    /// The level that files of level 0 are to be compacted into past others, while a compaction in
+    /// progress keeps them from it. Another one of that level would have them wait on.
+    fn awaited_by_level_0(&self) -> Option<usize> {
+        let oldest = std::slice::from_ref(self.version.levels[0].last()?);
+        if self.closure(0, oldest)?.iter().any(|file| self.is_busy(file)) {
+            return None;
+        }
+        match self.way_down(oldest)? {
+            Way::To(level) if level > 1 => {
+                self.plan(Reason::Size, 0, level, oldest).is_none().then_some(level)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a compaction in progress writes to this range of `level`.
@@ -466,7 +496,11 @@ impl Planner<'_> {
             true => (upper, Vec::new()),
             false => {
                 let lower = self.shared_below(output_level, &from, &to)?;
-                self.expand(level, output_level, upper, lower)
+                match output_level == level + 1 || mutated("nothing-on-the-way") {
+                    true => self.expand(level, output_level, upper, lower),
+                    // More of level 0 might have to pass something.
+                    false => (upper, lower),
+                }
             }
         };
         let (from, to) = key_range(keys, upper.iter().chain(&lower))?;

@@ -24,6 +24,7 @@ use crate::iterator::source::Source;
 use crate::version::edit::{NewFile, VersionEdit};
 use crate::version::file_meta::FileMeta;
 use crate::version::filename;
+use crate::version::value_files::UsedValueFile;
 use crate::version::version_set::{FileNumbers, ManifestSettings, begin_history};
 
 use crate::db::db_impl::DbImpl;
@@ -107,7 +108,7 @@ fn fill(
         report.linked += usize::from(linked?);
         tables.push(file.record(level));
     }
-    for used in view.version.values.iter() {
+    for used in view.version.values.used() {
         let (size, name) = (used.size, filename::values(used.file.number));
         let (from, to) = (core.files.path(&name), place.add(&name));
         check_size(core, &from, size, |found| found >= size)?;
@@ -141,7 +142,7 @@ fn fill(
         next_file_number: Some(numbers.peek()),
         last_sequence: Some(sequence),
         new_files: tables,
-        new_value_files: view.version.values.records(),
+        new_value_files: view.version.values.used().map(UsedValueFile::record).collect(),
         ..VersionEdit::default()
     };
     sync_directories_above(core.files.env.as_ref(), place.dir)?;

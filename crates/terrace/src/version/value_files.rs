@@ -176,7 +176,7 @@ impl UsedValueFile {
         Ok(())
     }
 
-    fn record(&self) -> NewValueFile {
+    pub(crate) fn record(&self) -> NewValueFile {
         let (number, size, value_bytes) = (self.file.number, self.size, self.value_bytes);
         NewValueFile { number, size, value_bytes }
     }
@@ -264,7 +264,7 @@ impl ValueFileMap {
 
     /// Whether tables point into any of them.
     pub(crate) fn is_used(&self) -> bool {
-        self.iter().any(|used| used.tables > 0)
+        self.used().next().is_some()
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&UsedValueFile> {
@@ -273,6 +273,11 @@ impl ValueFileMap {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &UsedValueFile> {
         self.0.values()
+    }
+
+    /// Those that tables point into.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &UsedValueFile> {
+        self.iter().filter(|used| used.tables > 0)
     }
 
     /// The records of all of them in a MANIFEST.
@@ -401,5 +406,82 @@ impl ValueReader {
                 file.open.store(None);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, InternalOrder, encode};
+    use crate::version::edit::{NewFile, VersionEdit};
+    use crate::version::version::Version;
+
+    fn table(number: u64, values: Vec<ValueUse>) -> NewFile {
+        let key = encode(b"a", 9, EntryKind::Value);
+        let (smallest, largest) = (key.clone(), key);
+        NewFile {
+            level: 0,
+            number,
+            size: 100,
+            smallest,
+            largest,
+            values,
+            codecs: Default::default(),
+        }
+    }
+
+    fn apply(version: &Version, edit: VersionEdit) -> Version {
+        let order = InternalOrder::new(KeyOrder::default());
+        version.apply(&edit, &order, &Arc::default()).expect("applies")
+    }
+
+    #[test]
+    fn a_file_without_tables_stays_while_it_grows_and_extends_nothing() {
+        let record = NewValueFile { number: 7, size: 9, value_bytes: 5 };
+        let first = VersionEdit {
+            new_files: vec![table(8, vec![ValueUse { file: 7, bytes: 5 }])],
+            new_value_files: vec![record],
+            ..VersionEdit::default()
+        };
+        let without = || VersionEdit { deleted_files: vec![(0, 8)], ..VersionEdit::default() };
+        let version = apply(&Version::default(), first);
+        let file = version.values.get(7).expect("is there").file.clone();
+        let growth = Growth::of(&file);
+        assert!(growth.resume());
+        let version = apply(&version, without());
+        assert!(version.values.get(7).is_some() && version.values.used().next().is_none());
+        assert!(!version.is_extended(), "LevelDB can read it");
+        // The output comes to something.
+        let grown = NewValueFile { size: 20, value_bytes: 15, ..record };
+        let later = VersionEdit {
+            new_files: vec![table(10, vec![ValueUse { file: 7, bytes: 10 }])],
+            new_value_files: vec![grown],
+            ..VersionEdit::default()
+        };
+        let with = apply(&version, later);
+        assert_eq!(with.values.used().map(UsedValueFile::record).collect::<Vec<_>>(), [grown]);
+        // It comes to nothing: the next edit, whatever it is, leaves the file.
+        drop(growth);
+        assert!(file.is_sealed());
+        let next = apply(
+            &version,
+            VersionEdit { new_files: vec![table(11, vec![])], ..VersionEdit::default() },
+        );
+        assert!(next.values.get(7).is_none());
+    }
+
+    #[test]
+    fn a_file_that_waits_for_outputs_goes_with_its_last_table() {
+        let first = VersionEdit {
+            new_files: vec![table(8, vec![ValueUse { file: 7, bytes: 5 }])],
+            new_value_files: vec![NewValueFile { number: 7, size: 9, value_bytes: 5 }],
+            ..VersionEdit::default()
+        };
+        let version = apply(&Version::default(), first);
+        let growth = Growth::of(&version.values.get(7).expect("is there").file);
+        let without = VersionEdit { deleted_files: vec![(0, 8)], ..VersionEdit::default() };
+        assert!(apply(&version, without).values.get(7).is_none());
+        assert!(!growth.resume(), "no output begins to append to it");
     }
 }

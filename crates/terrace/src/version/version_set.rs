@@ -378,7 +378,8 @@ impl VersionSet {
             last_sequence: before.filter(|_| is_found),
             previous_log_number: Some(0),
             new_files: self.current.files().map(|(level, file)| file.record(level)).collect(),
-            new_value_files: self.current.values.records(),
+            // LevelDB can read a MANIFEST without any.
+            new_value_files: self.current.values.used().map(UsedValueFile::record).collect(),
             ..VersionEdit::default()
         }
     }

@@ -148,27 +148,6 @@ fn a_value_file_stays_while_a_flush_appends_to_it() {
     assert_eq!(names.iter().filter(|name| name.ends_with(".vlog")).count(), 1, "{names:?}");
 }
 
-/// A compaction would copy what a flush appends to a value file that is mostly garbage.
-#[test]
-fn nothing_is_appended_to_a_value_file_that_is_mostly_garbage() {
-    let env = Arc::new(MemEnv::new());
-    let db = open(&env);
-    fill(&db, 0..8);
-    (0..5).for_each(|number| db.delete(key(number)).expect("deletes"));
-    let snapshot = db.snapshot();
-    fill(&db, 8..9);
-    assert_eq!(value_files(&env).0.len(), 1);
-    drop(snapshot);
-    // The deletions are compacted with what they hide, and the values are copied out.
-    rewrite(&db);
-    let copied = value_files(&env).0;
-    fill(&db, 9..10);
-    assert_eq!(value_files(&env).0.len(), copied.len() + 1, "{copied:?}");
-    rewrite(&db);
-    check(&db, &[5, 6, 7, 8, 9]);
-    assert!(db.stats().value_bytes_used * 2 >= value_files(&env).1 as u64);
-}
-
 fn simulated(fs: &SimFs) -> Options {
     Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
 }

@@ -106,7 +106,7 @@ fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
     assert_eq!(pick(&with(75, &[(3, 5, 600, "c", "d")]), false, &[]), to(3, &[5]));
     // What is older goes before, if it is less.
     let older = [(1, 4, 5, "c", "d"), (1, 6, 5, "k", "l"), (2, 5, 30, "c", "d")];
-    let before = Some((Reason::Size, 1, 2, vec![4, 6], vec![5], false));
+    let before = Some((Reason::MakesWay, 1, 2, vec![4, 6], vec![5], false));
     assert_eq!(pick(&with(10, &older), false, &[]), before);
     let many = (7..27).map(|number| (0, number, 2, "a", "z"));
     let many: Vec<_> = many.chain([(1, 4, 41, "c", "d")]).collect();
@@ -117,6 +117,28 @@ fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
     assert_eq!(pick(&with(10, &[]), false, &busy), None);
     let busy = [reservation(&[4, 6, 5], 2, "c", "l")];
     assert_eq!(pick(&with(10, &older), false, &busy), None);
+}
+
+/// What a plan passes is looked at for all that it takes.
+#[test]
+fn no_more_files_of_level_0_pass_a_level_than_have_nothing_in_the_way() {
+    let mut files = vec![(0, 7, 30, "a", "c"), (2, 5, 2, "b", "o"), (1, 4, 2, "m", "n")];
+    files.extend((8..11).map(|number| (0, number, 5, "m", "p")));
+    let expected = (Reason::Size, 0, 2, vec![7], vec![5], false);
+    assert_eq!(pick(&version(&files), false, &[]), Some(expected));
+}
+
+/// A compaction of level 2 would begin after the other for as long as that level is full.
+#[test]
+fn level_0_is_not_kept_from_level_2_again_and_again() {
+    let mut files: Vec<File> = (7..11).map(|number| (0, number, 60, "a", "z")).collect();
+    files.extend([(2, 4, 60, "a", "c"), (2, 5, 60, "d", "f"), (3, 6, 300, "a", "c")]);
+    let busy = [reservation(&[4, 6], 3, "a", "c")];
+    assert_eq!(pick(&version(&files), false, &busy), None, "not table 5");
+    files.retain(|(level, ..)| *level > 0);
+    files.push((2, 12, 50, "h", "i"));
+    let moved = Some((Reason::Size, 2, 3, vec![5], vec![], true));
+    assert_eq!(pick(&version(&files), false, &busy), moved);
 }
 
 #[test]

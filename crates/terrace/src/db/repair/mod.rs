@@ -32,7 +32,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
-use crate::env::{CreateOptions, LockMode};
+use crate::env::{CreateOptions, LockMode, WritableFile};
 use crate::log::LogWriter;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::{NewFile, VersionEdit};
@@ -419,14 +419,11 @@ impl Repair<'_> {
             return Err(Error::not_supported("the file numbers of this database are exhausted"));
         }
         Version::default().apply(&edit, &self.order, &Arc::default())?;
-        // The end of one may be what a process wrote that was killed before it synced it.
         for values in &edit.new_value_files {
-            self.sync_file(&filename::values(values.number))?;
+            self.sync_values(values.number)?;
         }
         let create = CreateOptions { mode: self.options.file_mode, exclusive: true };
-        let mut file = env.create(&self.dir.join(filename::log(log)), create)?;
-        file.sync()?;
-        file.close()?;
+        sync_and_close(env.create(&self.dir.join(filename::log(log)), create)?)?;
         let mut writer =
             LogWriter::new(env.create(&self.dir.join(filename::manifest(number)), create)?, 0);
         if is_extended {
@@ -447,16 +444,19 @@ impl Repair<'_> {
     /// Makes a healthy MANIFEST durable, so that nothing is moved that an older state of it would
     /// need.
     fn sync_found(&self, manifest: u64) -> Result<()> {
-        self.sync_file(&filename::manifest(manifest))?;
-        self.options.env.sync_dir(self.dir)
+        let env = self.options.env.as_ref();
+        sync_and_close(env.open_append(&self.dir.join(filename::manifest(manifest)))?)?;
+        env.sync_dir(self.dir)
     }
 
-    fn sync_file(&self, name: &str) -> Result<()> {
-        let mut file = self.options.env.open_append(&self.dir.join(name))?;
-        if !mutated("repair-syncs-files") {
-            file.sync()?;
+    /// Makes a value file durable, whose end a process may have written that was killed before it
+    /// synced it. One that cannot be opened for that was not written to.
+    fn sync_values(&self, number: u64) -> Result<()> {
+        let path = self.dir.join(filename::values(number));
+        match self.options.env.open_append(&path) {
+            Ok(file) if !mutated("repair-syncs-values") => sync_and_close(file),
+            _ => Ok(()),
         }
-        file.close()
     }
 
     /// Removes files of this repair's making, except those with the numbers in `live`.
@@ -497,4 +497,9 @@ impl Repair<'_> {
         env.sync_dir(&lost)?;
         env.sync_dir(self.dir)
     }
+}
+
+fn sync_and_close(mut file: Box<dyn WritableFile>) -> Result<()> {
+    file.sync()?;
+    file.close()
 }
