@@ -16,7 +16,7 @@ SCHEDULES := 0.25
 # More arguments for the lab in `make bench`, `make bench-all` and `make results`, for example
 # BENCH="--engines terrace,leveldb".
 BENCH ?=
-SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern \
+SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern scale \
     larger-than-memory
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 

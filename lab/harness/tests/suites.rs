@@ -43,6 +43,7 @@ fn all_suites_can_be_planned_in_every_form() {
         "larger-than-memory",
         "leveldb-2011",
         "modern",
+        "scale",
         "wiredtiger-2012",
     ];
     assert_eq!(names, expected);

@@ -515,3 +515,81 @@ fn overlaps(keys: &KeyOrder, file: &FileMeta, from: Option<&[u8]>, to: Option<&[
     from.is_none_or(|from| keys.compare(file.largest_user_key(), from) != KeyOrdering::Less)
         && to.is_none_or(|to| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, InternalOrder, encode};
+    use crate::base::value_pointer::ValueUse;
+    use crate::version::edit::{NewFile, NewValueFile};
+    use crate::version::value_files::{Growth, UsedValueFile};
+
+    fn table(number: u64, values: Vec<ValueUse>) -> NewFile {
+        let key = encode(b"a", 9, EntryKind::Value);
+        let (smallest, largest) = (key.clone(), key);
+        NewFile {
+            level: 0,
+            number,
+            size: 100,
+            smallest,
+            largest,
+            values,
+            codecs: Default::default(),
+        }
+    }
+
+    fn apply(version: &Version, edit: VersionEdit) -> Version {
+        let order = InternalOrder::new(KeyOrder::default());
+        version.apply(&edit, &order, &Arc::default()).expect("applies")
+    }
+
+    #[test]
+    fn a_file_without_tables_stays_while_it_grows_and_extends_nothing() {
+        let record = NewValueFile { number: 7, size: 9, value_bytes: 5 };
+        let first = VersionEdit {
+            new_files: vec![table(8, vec![ValueUse { file: 7, bytes: 5 }])],
+            new_value_files: vec![record],
+            ..VersionEdit::default()
+        };
+        let without = || VersionEdit { deleted_files: vec![(0, 8)], ..VersionEdit::default() };
+        let version = apply(&Version::default(), first);
+        let file = version.values.get(7).expect("is there").file.clone();
+        let growth = Growth::of(&file);
+        assert!(growth.resume());
+        let version = apply(&version, without());
+        assert!(version.values.get(7).is_some() && version.values.used().next().is_none());
+        assert!(!version.is_extended(), "LevelDB can read it");
+        // The output comes to something.
+        let grown = NewValueFile { size: 20, value_bytes: 15, ..record };
+        let later = VersionEdit {
+            new_files: vec![table(10, vec![ValueUse { file: 7, bytes: 10 }])],
+            new_value_files: vec![grown],
+            ..VersionEdit::default()
+        };
+        let with = apply(&version, later);
+        assert_eq!(with.values.used().map(UsedValueFile::record).collect::<Vec<_>>(), [grown]);
+        // It comes to nothing: the next edit, whatever it is, leaves the file.
+        drop(growth);
+        assert!(file.is_sealed());
+        let next = apply(
+            &version,
+            VersionEdit { new_files: vec![table(11, vec![])], ..VersionEdit::default() },
+        );
+        assert!(next.values.get(7).is_none());
+    }
+
+    #[test]
+    fn a_file_that_waits_for_outputs_goes_with_its_last_table() {
+        let first = VersionEdit {
+            new_files: vec![table(8, vec![ValueUse { file: 7, bytes: 5 }])],
+            new_value_files: vec![NewValueFile { number: 7, size: 9, value_bytes: 5 }],
+            ..VersionEdit::default()
+        };
+        let version = apply(&Version::default(), first);
+        let growth = Growth::of(&version.values.get(7).expect("is there").file);
+        let without = VersionEdit { deleted_files: vec![(0, 8)], ..VersionEdit::default() };
+        assert!(apply(&version, without).values.get(7).is_none());
+        assert!(!growth.resume(), "no output begins to append to it");
+    }
+}

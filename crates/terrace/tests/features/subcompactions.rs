@@ -197,3 +197,47 @@ fn large_tables_pass_level_1() {
         Ok(())
     });
 }
+
+/// A large table of level 0 passes level 1. Others there, which it could take along, have older entries
+/// in their way.
+#[test]
+fn newer_entries_do_not_pass_older_ones() {
+    let compactions = Arc::new(Compactions::default());
+    let options = options(Arc::new(MemEnv::new()), 2)
+        .write_buffer_size(64 << 20)
+        .max_file_size(8 << 20)
+        .listener(Some(compactions.clone()));
+    let db = Db::open(PATH, options).expect("opens");
+    let mut rng = Rng::new(7);
+    let mut expected = Map::new();
+    let mut flush = |entries: &[(&str, usize)]| {
+        for &(key, length) in entries {
+            if length == 0 {
+                db.delete(key).expect("deletes");
+                expected.remove(key.as_bytes());
+                continue;
+            }
+            let value: Vec<u8> =
+                (0..length / 8).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+            db.put(key, &value).expect("puts");
+            expected.insert(key.into(), value);
+        }
+        db.flush().expect("flushes");
+    };
+    // Two tables in level 2, and above them two in level 1.
+    flush(&[("b", 8), ("o", 8)]);
+    flush(&[("q", 8), ("r", 8)]);
+    flush(&[("m", 8), ("n", 8), ("q", 8)]);
+    flush(&[("b", 8)]);
+    // Above those level 0, with a large table and three others.
+    flush(&[("a", 16 << 20), ("b", 8), ("c", 15 << 20)]);
+    (0..3).for_each(|_| flush(&[("m", 2 << 20), ("n", 0), ("p", 8)]));
+    db.wait_idle().expect("comes to rest");
+    // A deletion that passes what it hides is dropped.
+    assert_eq!(db.get("n").expect("reads"), None);
+    let events = compactions.0.lock().expect("no panic");
+    assert!(events.contains(&(0, 2)), "{events:?}");
+    drop(events);
+    assert!(contents(&db, &ReadOptions::new()) == expected);
+    assert!(db.verify().expect("checks").problems.is_empty());
+}
