@@ -35,8 +35,7 @@ const PASSING_BYTES: u64 = 3;
 /// But not if they would rewrite more than as many times their bytes in the next level: other
 /// compactions of that level would have to wait too long.
 const PASSING_REWRITE: u64 = 2;
-/// Nor if so large a compaction would come of it, whose work is lost if the database closes before its
-/// end.
+/// Nor more than this: the work is lost if the database closes before the end of a compaction.
 const PASSING_LIMIT: u64 = 1 << 30;
 /// An output may overlap this many times its own size in the level below, so that it can be
 /// compacted down cheaply.
@@ -201,12 +200,20 @@ impl Planner<'_> {
         let mut scores: Vec<_> =
             (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let due = scores.iter().take_while(|(score, _)| *score >= 1.0);
-        let level_0_is_due = due.clone().any(|(_, level)| *level == 0);
-        let awaited = level_0_is_due.then(|| self.awaited_by_level_0()).flatten();
-        due.filter(|(_, level)| Some(*level) != awaited)
-            .filter_map(|&(_, level)| self.pick_level(level))
-            .next()
+        let due: Vec<_> = scores.into_iter().take_while(|(score, _)| *score >= 1.0).collect();
+        let mut of_level_0 = None;
+        let mut awaited = None;
+        if due.iter().any(|(_, level)| *level == 0) {
+            of_level_0 = self.pick_level(0);
+            awaited = of_level_0.is_none().then(|| self.awaited_by_level_0()).flatten();
+        }
+        let mut levels = due.iter().map(|(_, level)| *level);
+        levels
+            .find_map(|level| match level {
+                0 => of_level_0.take(),
+                _ if Some(level) == awaited => None,
+                _ => self.pick_level(level),
+            })
             .or_else(|| self.pick_tombstones())
             .or_else(|| self.pick_expired())
             .or_else(|| self.pick_values())
@@ -259,10 +266,9 @@ impl Planner<'_> {
         let bytes = total_size(&files);
         let below = |level| self.version.overlapping(keys, level, Some(&from), Some(&to));
         let passes = |level| {
-            let rewritten = total_size(&below(level + 1));
+            let most = bytes.saturating_mul(PASSING_REWRITE).min(PASSING_LIMIT);
             bytes >= PASSING_BYTES * level_limit(level)
-                && rewritten <= PASSING_REWRITE * bytes
-                && rewritten + bytes <= PASSING_LIMIT
+                && total_size(&below(level + 1)) <= most
                 && (!self.is_written_to(level, &from, &to) || mutated("way-past-compactions"))
         };
         let mut level = 1;
@@ -270,8 +276,7 @@ impl Planner<'_> {
             let older = below(level);
             if let Some((from, to)) = key_range(keys, &older) {
                 let below = self.version.overlapping(keys, level + 1, Some(&from), Some(&to));
-                let moved = total_size(&older);
-                let pays = moved <= bytes && moved + total_size(&below) <= PASSING_LIMIT;
+                let pays = total_size(&older) <= bytes && total_size(&below) <= PASSING_LIMIT;
                 return Some(if pays { Way::Blocked(level, older) } else { Way::To(level) });
             }
             level += 1;
@@ -279,18 +284,15 @@ impl Planner<'_> {
         Some(Way::To(level))
     }
 
-    /// The level that files of level 0 are to be compacted into past others, while a compaction in
-    /// progress keeps them from it. Another one of that level would have them wait on.
+    /// The level that a compaction in progress keeps files of level 0 from, which are to pass others.
+    /// Another one of that level would have them wait on.
     fn awaited_by_level_0(&self) -> Option<usize> {
         let oldest = std::slice::from_ref(self.version.levels[0].last()?);
-        if self.closure(0, oldest)?.iter().any(|file| self.is_busy(file)) {
-            return None;
-        }
+        let is_busy = self.closure(0, oldest)?.iter().any(|file| self.is_busy(file));
         match self.way_down(oldest)? {
-            Way::To(level) if level > 1 => {
-                self.plan(Reason::Size, 0, level, oldest).is_none().then_some(level)
-            }
-            _ => None,
+            _ if is_busy || mutated("level-0-waits") => None,
+            Way::To(level) => (level > 1).then_some(level),
+            Way::Blocked(level, _) => Some(level + 1),
         }
     }
 

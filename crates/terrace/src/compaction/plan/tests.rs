@@ -101,6 +101,14 @@ fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
     assert_eq!(pick(&with(8, &[]), false, &[]), to(2, &[]));
     assert_eq!(pick(&with(10, &[(2, 5, 80, "c", "d")]), false, &[]), to(2, &[5]));
     assert_eq!(pick(&with(10, &[(2, 5, 81, "c", "d")]), false, &[]), to(1, &[]));
+    // Up to a GiB of what lies below, and however much itself.
+    let large = |below| {
+        let files = level_0(500).chain([(0, 11, 1, "a", "z"), (3, 6, below, "c", "d")]);
+        let plan = pick(&version(&files.collect::<Vec<_>>()), false, &[]).expect("a plan");
+        (plan.1, plan.2, plan.4)
+    };
+    assert_eq!(large(1024), (0, 3, vec![6]));
+    assert_eq!(large(1025), (0, 2, vec![]));
     // Level 2 as well.
     assert_eq!(pick(&with(74, &[]), false, &[]), to(2, &[]));
     assert_eq!(pick(&with(75, &[(3, 5, 600, "c", "d")]), false, &[]), to(3, &[5]));
@@ -132,11 +140,14 @@ fn no_more_files_of_level_0_pass_a_level_than_have_nothing_in_the_way() {
 #[test]
 fn level_0_is_not_kept_from_level_2_again_and_again() {
     let mut files: Vec<File> = (7..11).map(|number| (0, number, 60, "a", "z")).collect();
-    files.extend([(2, 4, 60, "a", "c"), (2, 5, 60, "d", "f"), (3, 6, 300, "a", "c")]);
+    files.extend([(2, 4, 60, "a", "c"), (2, 5, 60, "d", "f"), (2, 12, 50, "h", "i")]);
+    files.push((3, 6, 300, "a", "c"));
     let busy = [reservation(&[4, 6], 3, "a", "c")];
     assert_eq!(pick(&version(&files), false, &busy), None, "not table 5");
+    let mut older = files.clone();
+    older.push((1, 13, 5, "b", "d"));
+    assert_eq!(pick(&version(&older), false, &busy), None, "nor before table 13 can make way");
     files.retain(|(level, ..)| *level > 0);
-    files.push((2, 12, 50, "h", "i"));
     let moved = Some((Reason::Size, 2, 3, vec![5], vec![], true));
     assert_eq!(pick(&version(&files), false, &busy), moved);
 }

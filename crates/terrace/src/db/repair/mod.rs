@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
@@ -450,12 +450,12 @@ impl Repair<'_> {
     }
 
     /// Makes a value file durable, whose end a process may have written that was killed before it
-    /// synced it. One that cannot be opened for that was not written to.
+    /// synced it. An environment that cannot append has no such end.
     fn sync_values(&self, number: u64) -> Result<()> {
-        let path = self.dir.join(filename::values(number));
-        match self.options.env.open_append(&path) {
-            Ok(file) if !mutated("repair-syncs-values") => sync_and_close(file),
-            _ => Ok(()),
+        match self.options.env.open_append(&self.dir.join(filename::values(number))) {
+            Err(error) if error.kind() == ErrorKind::NotSupported => Ok(()),
+            Ok(_) if mutated("repair-syncs-values") => Ok(()),
+            file => sync_and_close(file?),
         }
     }
 
