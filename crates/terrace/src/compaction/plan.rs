@@ -264,6 +264,12 @@ impl Planner<'_> {
         let files = self.closure(0, seeds)?;
         let (from, to) = key_range(keys, &files)?;
         let bytes = total_size(&files);
+        let due = bytes / files.len() as u64 * LEVEL_0_TRIGGER as u64;
+        if due < PASSING_BYTES * level_limit(1) {
+            // They are many and not large. One thread would carry them far down; on the usual way
+            // others help.
+            return Some(Way::To(1));
+        }
         let below = |level| self.version.overlapping(keys, level, Some(&from), Some(&to));
         let passes = |level| {
             let most = bytes.saturating_mul(PASSING_REWRITE).min(PASSING_LIMIT);

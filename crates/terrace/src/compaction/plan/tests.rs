@@ -116,10 +116,14 @@ fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
     let older = [(1, 4, 5, "c", "d"), (1, 6, 5, "k", "l"), (2, 5, 30, "c", "d")];
     let before = Some((Reason::MakesWay, 1, 2, vec![4, 6], vec![5], false));
     assert_eq!(pick(&with(10, &older), false, &[]), before);
-    let many = (7..27).map(|number| (0, number, 2, "a", "z"));
-    let many: Vec<_> = many.chain([(1, 4, 41, "c", "d")]).collect();
-    let moved = pick(&version(&many), false, &[]).expect("a plan");
-    assert_eq!((moved.1, moved.2, moved.4), (0, 1, vec![4]), "it is more");
+    let more = with(10, &[(1, 4, 41, "c", "d")]);
+    let planner = Planner { version: &more, settings: &settings(false), busy: &[] };
+    let way = planner.way_down(std::slice::from_ref(file(&more, 7)));
+    assert!(matches!(way, Some(Way::To(1))), "it is more");
+    // Many small ones stay in the usual shape.
+    let many: Vec<_> = (7..27).map(|number| (0, number, 7, "a", "z")).collect();
+    let plan = pick(&version(&many), false, &[]).expect("a plan");
+    assert_eq!((plan.1, plan.2), (0, 1));
     // Or is about to come.
     let busy = [reservation(&[99], 1, "k", "l")];
     assert_eq!(pick(&with(10, &[]), false, &busy), None);
