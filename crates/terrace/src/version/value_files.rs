@@ -303,7 +303,9 @@ pub(super) fn check_growth(earlier: &NewValueFile, later: &NewValueFile) -> Resu
 
 fn unknown(number: u64) -> Error {
     let name = filename::values(number);
-    Error::corruption(format!("a table points into {name}, which the MANIFEST does not name"))
+    Error::corruption(format!(
+        "a table points into {name}, which is missing or which the MANIFEST does not name"
+    ))
 }
 
 /// Reads values, and keeps value files open.
@@ -332,16 +334,21 @@ impl ValueReader {
         let pointer = ValuePointer::decode(pointer)
             .ok_or_else(|| Error::corruption("a table holds a malformed pointer to a value"))?;
         let used = files.get(pointer.file).ok_or_else(|| unknown(pointer.file))?;
-        let open = self.open(files, used)?;
         let ValuePointer { offset, length, .. } = pointer;
         let bad = |what: &str| {
             let path = self.dir.join(filename::values(pointer.file));
             let path = path.display();
             Error::corruption(format!("{path}: the value of {length} bytes at {offset} {what}"))
         };
-        let end = payload_end(offset, length)
-            .filter(|&end| end <= open.file.size())
-            .ok_or_else(|| bad("does not lie within the file"))?;
+        let end = payload_end(offset, length).filter(|&end| end <= used.size);
+        let end = end.ok_or_else(|| bad("does not lie within the file"))?;
+        let open = self.open(files, &used.file, end)?;
+        if end > open.file.size() {
+            let (found, named) = (open.file.size(), used.size);
+            return Err(bad(&format!(
+                "is lost: the file is {found} bytes long, the MANIFEST says {named}"
+            )));
+        }
         let stored = usize::try_from(end - offset).map_err(|_| bad("is too large"))?;
         // A sparse file may be larger than memory.
         value.try_reserve_exact(stored).map_err(|_| {
@@ -360,13 +367,13 @@ impl ValueReader {
         Ok(())
     }
 
-    fn open(&self, files: &ValueFileMap, used: &UsedValueFile) -> Result<Arc<Open>> {
-        let UsedValueFile { file, size, .. } = used;
+    /// A value file that is open, with its first `needed` bytes if it has as many.
+    fn open(&self, files: &ValueFileMap, file: &Arc<ValueFile>, needed: u64) -> Result<Arc<Open>> {
         if !file.recently_used.load(Ordering::Relaxed) {
             file.recently_used.store(true, Ordering::Relaxed);
         }
         // A program's environment need not show what is appended after a file was opened.
-        if let Some(open) = file.open.load_full().filter(|open| open.file.size() >= *size) {
+        if let Some(open) = file.open.load_full().filter(|open| open.file.size() >= needed) {
             return Ok(open);
         }
         let path = self.dir.join(filename::values(file.number));
@@ -385,12 +392,6 @@ impl ValueReader {
             }
             _ => error,
         })?;
-        if opened.size() < *size {
-            let (path, found) = (path.display(), opened.size());
-            return Err(Error::corruption(format!(
-                "{path}: is {found} bytes long, the MANIFEST says {size}"
-            )));
-        }
         if self.count.fetch_add(1, Ordering::Relaxed) >= self.capacity {
             self.close_some(files);
         }

@@ -95,7 +95,10 @@ impl OwnFiles {
             return Ok(());
         }
         let names = missing.join(", ");
-        Err(Error::corruption(format!("{}: {what} are missing: {names}", dir.display())))
+        Err(Error::corruption(format!(
+            "{}: {what} are missing: {names}; repair keeps the rest",
+            dir.display()
+        )))
     }
 
     /// The files that nothing needs.

@@ -204,15 +204,19 @@ impl Gathering<'_> {
         Ok(newer.is_some())
     }
 
-    /// Notes the value files that are shorter than the MANIFEST says. Their values are looked at
-    /// with the entries that point at them.
+    /// Notes the value files that are missing, or shorter than the MANIFEST says. Their values are
+    /// looked at with the entries that point at them.
     fn check_value_files(&mut self, state: &ManifestState) {
         for named in state.version.values.records() {
             let found = self.values.files.get(named.number).map(|used| used.size);
-            if let Some(size) = found.filter(|&size| size < named.size) {
-                let message = format!("is {size} bytes long, the MANIFEST says {}", named.size);
-                self.problems.push(Problem::new(filename::values(named.number), message));
-            }
+            let message = match found {
+                None => "missing, and tables point into it".into(),
+                Some(size) if size < named.size => {
+                    format!("is {size} bytes long, the MANIFEST says {}", named.size)
+                }
+                Some(_) => continue,
+            };
+            self.problems.push(Problem::new(filename::values(named.number), message));
         }
     }
 
