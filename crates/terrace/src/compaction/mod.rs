@@ -1,9 +1,9 @@
 //! Compactions keep reads short and give space back.
 //!
-//! [`plan`] is a pure function from a version to a compaction, within the [`limits`] of levels; [`job`] executes it, in several key
-//! ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive, the program's
-//! [`filter`] which of those nobody but the present sees; [`output`]
-//! writes the tables of compactions and flushes, and appends to the value files that
+//! [`planner`] is a pure function from a version to a [`plan`], within the [`limits`] of levels;
+//! [`job`] executes it, in several key ranges at once ([`subcompactions`]); [`drop_rules`] decides
+//! which entries survive, the program's [`filter`] which of those nobody but the present sees;
+//! [`output`] writes the tables of compactions and flushes, and appends to the value files that
 //! [`growing_values`] keeps for it; [`rate_limiter`] bounds its rate. Nothing here
 //! installs a version.
 
@@ -14,6 +14,7 @@ pub(crate) mod job;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod plan;
+pub(crate) mod planner;
 pub(crate) mod rate_limiter;
 pub(crate) mod subcompactions;
 mod value_writer;

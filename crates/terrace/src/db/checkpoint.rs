@@ -115,7 +115,7 @@ fn fill(
         // A link would show what is appended later.
         let linked = match used.file.is_sealed() || mutated("checkpoint-growth") {
             true => put(core, &from, &to, size)?,
-            false => copy_first(&core.files, &from, &to, size).map(|()| false)?,
+            false => copy_first(&core.files, &from, &to, Some(size)).map(|()| false)?,
         };
         report.value_files += 1;
         report.value_bytes += size;
@@ -178,7 +178,7 @@ fn check_size(
 fn put(core: &DbImpl, from: &Path, to: &Path, length: u64) -> Result<bool> {
     match try_link(&core.files, from, to) {
         Some(()) => Ok(true),
-        None => copy_first(&core.files, from, to, length).map(|()| false),
+        None => copy_first(&core.files, from, to, Some(length)).map(|()| false),
     }
 }
 

@@ -13,7 +13,9 @@ use terrace_testkit::hooked::Hooked;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
-use crate::value_log::{THRESHOLD, check, fill, key, open, rewrite, value, value_files};
+use crate::value_log::{
+    THRESHOLD, check, fill, key, manifest_name, open, rewrite, simulated, value, value_files,
+};
 
 #[test]
 fn flushes_append_to_a_value_file_until_it_is_full() {
@@ -148,10 +150,6 @@ fn a_value_file_stays_while_a_flush_appends_to_it() {
     assert_eq!(names.iter().filter(|name| name.ends_with(".vlog")).count(), 1, "{names:?}");
 }
 
-fn simulated(fs: &SimFs) -> Options {
-    Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
-}
-
 /// The only value file, and its bytes.
 fn only_value_file(fs: &SimFs) -> (String, usize) {
     let mut names = fs.names(Path::new("/db"));
@@ -163,10 +161,6 @@ fn only_value_file(fs: &SimFs) -> (String, usize) {
 
 #[test]
 fn a_value_file_is_as_it_was_when_the_flush_that_appends_to_it_fails() {
-    let manifest = |fs: &SimFs| {
-        let current = fs.contents(Path::new("/db/CURRENT")).expect("a name");
-        String::from_utf8(current).expect("a name").trim_end().to_owned()
-    };
     let operations = [
         (OpKind::Append, ".vlog"),
         (OpKind::Sync, ".vlog"),
@@ -182,7 +176,7 @@ fn a_value_file_is_as_it_was_when_the_flush_that_appends_to_it_fails() {
             let (name, size) = only_value_file(&fs);
             db.put(key(2), value(2)).expect("puts");
             let has_edit = suffix == "MANIFEST";
-            let suffix = if has_edit { manifest(&fs) } else { suffix.to_owned() };
+            let suffix = if has_edit { manifest_name(&fs) } else { suffix.to_owned() };
             let what = format!("{kind:?} of {suffix}, {fault:?}");
             // All attempts, and no fresh MANIFEST after the first.
             let lasting = |kind, suffix| FaultPlan {

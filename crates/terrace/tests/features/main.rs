@@ -14,6 +14,7 @@ mod keyspaces;
 mod memory_budget;
 mod mixed;
 mod range_delete;
+mod skipped_levels;
 mod subcompactions;
 mod try_write;
 mod value_log;

@@ -410,22 +410,28 @@ fn a_missing_value_file_is_an_error() {
     assert!(report.problems.iter().any(|problem| problem.file == names[0]), "{report:?}");
 }
 
+/// What CURRENT names.
+pub(crate) fn manifest_name(fs: &SimFs) -> String {
+    let current = fs.contents(Path::new("/db/CURRENT")).expect("a name");
+    String::from_utf8(current).expect("a name").trim_end().to_owned()
+}
+
+pub(crate) fn simulated(fs: &SimFs) -> Options {
+    Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
+}
+
 /// Whether a failed edit is durable is unknown: what it names is there for an open after a crash, and
 /// goes once a fresh MANIFEST does without it.
 #[test]
 fn a_value_file_whose_edit_failed_stays_until_a_fresh_manifest() {
     for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late] {
         let fs = SimFs::new();
-        let options = |fs: &SimFs| {
-            Options::new().create_if_missing(true).env(fs.env()).value_log(Some(THRESHOLD))
-        };
-        let db = Db::open("/db", options(&fs)).expect("opens");
+        let db = Db::open("/db", simulated(&fs)).expect("opens");
         // So much that the next flush begins a value file.
         db.put("a", vec![1; 1 << 20]).expect("puts");
         fill(&db, 0..1);
         db.delete("a").expect("deletes");
-        let current = fs.contents(Path::new("/db/CURRENT")).expect("a name");
-        let suffix = String::from_utf8(current).expect("a name").trim_end().to_owned();
+        let suffix = manifest_name(&fs);
         db.put(key(1), value(1)).expect("puts");
         let kinds = vec![OpKind::Append, OpKind::Sync];
         let edit = FaultPlan { kinds, suffix, ..FaultPlan::at(0, fault, false) };
@@ -439,7 +445,7 @@ fn a_value_file_whose_edit_failed_stays_until_a_fresh_manifest() {
         fs.set_faults(None);
         for (loss, keeps) in [(PowerLoss::PROCESS_ONLY, true), (PowerLoss::STRICT, false)] {
             let killed = fs.power_loss(loss);
-            let db = Db::open("/db", options(&killed)).expect("opens");
+            let db = Db::open("/db", simulated(&killed)).expect("opens");
             assert_eq!(db.get(key(0)).expect("reads"), Some(value(0)));
             if keeps {
                 check(&db, &[0, 1]);

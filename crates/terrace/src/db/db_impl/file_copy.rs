@@ -26,15 +26,15 @@ pub(in crate::db) fn copy_file(files: &Files, from: &Path, to: &Path) -> Result<
     copy_first(files, from, to, None)
 }
 
-/// [`copy_file`] of the first `length` bytes, behind which a file may be growing.
+/// [`copy_file`] of the first `length` bytes alone: others may be appending.
 pub(in crate::db) fn copy_first(
     files: &Files,
     from: &Path,
     to: &Path,
-    length: impl Into<Option<u64>>,
+    length: Option<u64>,
 ) -> Result<()> {
     let source = files.env.open_random(from, ReadAccess::Pread)?;
-    let length = length.into().unwrap_or(source.size());
+    let length = length.unwrap_or(source.size());
     let mut copy =
         files.env.create(to, CreateOptions { mode: files.options.file_mode, exclusive: true })?;
     let mut copied = 0;

@@ -596,8 +596,9 @@ impl Options {
         /// pointers to them. For large values that come in no order; a scan reads each from where
         /// it lies. They are not compressed there. From 1 byte; a few KiB pay.
         /// A flush appends to the value file of the one before until that has a 64th of the bytes of
-        /// all values, at least 1 MiB and at most 256. With `None` values stay in tables, and come back into them from value files that are mostly garbage,
-        /// and by every [`Db::compact_range`](crate::Db::compact_range): one of all tables
+        /// all values, at least 1 MiB and at most 256. With `None` values stay in tables, and come
+        /// back into them from value files that are mostly garbage, and by every
+        /// [`Db::compact_range`](crate::Db::compact_range): one of all tables
         /// ([`CompactOptions::force`](crate::CompactOptions::force)) makes the database plain, unless
         /// it has LZ4 or zstd.
         ///

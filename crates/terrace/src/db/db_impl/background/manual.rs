@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::base::error::{ErrorKind, Result};
-use crate::compaction::plan::{ManualRange, Plan, Planner};
+use crate::compaction::plan::Plan;
+use crate::compaction::planner::{ManualRange, Planner};
 use crate::version::NUM_LEVELS;
 use crate::version::version::Version;
 

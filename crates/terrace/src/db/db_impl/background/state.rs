@@ -75,7 +75,7 @@ pub(in crate::db) struct State {
     /// Whether there have been reads and no full memtable lately.
     pub(in crate::db) is_write_idle: bool,
     pub(in crate::db) compactions: usize,
-    /// See [`PlanSettings`](crate::compaction::plan::PlanSettings).
+    /// See [`PlanSettings`](crate::compaction::planner::PlanSettings).
     pub(in crate::db) range_delete_bytes: u64,
     /// Manual compactions in progress: automatic ones wait.
     pub(in crate::db) manual: usize,

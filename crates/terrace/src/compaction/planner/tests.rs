@@ -89,7 +89,7 @@ fn level_0_is_compacted_when_it_has_four_files() {
 }
 
 #[test]
-fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
+fn large_files_of_level_0_skip_levels_that_have_no_room_for_them() {
     let level_0 = |size| (7..11).map(move |number| (0, number, size, "a", "z"));
     let with = |size, others: &[File]| {
         version(&level_0(size).chain(others.iter().copied()).collect::<Vec<_>>())
@@ -114,12 +114,12 @@ fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
     assert_eq!(pick(&with(75, &[(3, 5, 600, "c", "d")]), false, &[]), to(3, &[5]));
     // What is older goes before, if it is less.
     let older = [(1, 4, 5, "c", "d"), (1, 6, 5, "k", "l"), (2, 5, 30, "c", "d")];
-    let before = Some((Reason::MakesWay, 1, 2, vec![4, 6], vec![5], false));
+    let before = Some((Reason::Skipped, 1, 2, vec![4, 6], vec![5], false));
     assert_eq!(pick(&with(10, &older), false, &[]), before);
     let more = with(10, &[(1, 4, 41, "c", "d")]);
     let planner = Planner { version: &more, settings: &settings(false), busy: &[] };
-    let way = planner.way_down(std::slice::from_ref(file(&more, 7)));
-    assert!(matches!(way, Some(Way::To(1))), "it is more");
+    let base = planner.base_level(std::slice::from_ref(file(&more, 7)));
+    assert!(matches!(base, Some(BaseLevel::At(1))), "it is more");
     // Many small ones stay in the usual shape.
     let many: Vec<_> = (7..27).map(|number| (0, number, 7, "a", "z")).collect();
     let plan = pick(&version(&many), false, &[]).expect("a plan");
@@ -131,9 +131,8 @@ fn large_files_of_level_0_pass_levels_that_have_no_room_for_them() {
     assert_eq!(pick(&with(10, &older), false, &busy), None);
 }
 
-/// What a plan passes is looked at for all that it takes.
 #[test]
-fn no_more_files_of_level_0_pass_a_level_than_have_nothing_in_the_way() {
+fn files_of_level_0_that_would_skip_older_entries_are_left() {
     let mut files = vec![(0, 7, 30, "a", "c"), (2, 5, 2, "b", "o"), (1, 4, 2, "m", "n")];
     files.extend((8..11).map(|number| (0, number, 5, "m", "p")));
     let expected = (Reason::Size, 0, 2, vec![7], vec![5], false);
@@ -150,7 +149,11 @@ fn level_0_is_not_kept_from_level_2_again_and_again() {
     assert_eq!(pick(&version(&files), false, &busy), None, "not table 5");
     let mut older = files.clone();
     older.push((1, 13, 5, "b", "d"));
-    assert_eq!(pick(&version(&older), false, &busy), None, "nor before table 13 can make way");
+    assert_eq!(
+        pick(&version(&older), false, &busy),
+        None,
+        "nor while table 13 is to be compacted first"
+    );
     files.retain(|(level, ..)| *level > 0);
     let moved = Some((Reason::Size, 2, 3, vec![5], vec![], true));
     assert_eq!(pick(&version(&files), false, &busy), moved);
