@@ -181,8 +181,11 @@ impl Planner<'_> {
         let files = self.closure(0, seeds)?;
         let (from, to) = key_range(keys, &files)?;
         let bytes = total_size(&files);
-        let four = bytes / files.len() as u64 * LEVEL_0_TRIGGER as u64;
-        if four < SKIP_BYTES * level_limit(1) {
+        let mut sizes: Vec<_> = files.iter().map(|file| file.size).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let largest =
+            sizes.iter().take(LEVEL_0_TRIGGER).fold(0_u64, |sum, &size| sum.saturating_add(size));
+        if largest < SKIP_BYTES * level_limit(1) {
             // Many small files. A compaction of level 0 has one thread; those of level 1 have more.
             return Some(BaseLevel::At(1));
         }

@@ -1,15 +1,20 @@
-//! How much memory a process may use for its files: the system's, or less in a container. Any
-//! thread may call.
+//! How much memory a process may use for its files: the system's, or less in a container or under a
+//! limit of address space. Any thread may call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
+
 /// Bytes that are free or hold clean pages of files, at most the limit of each control group of
-/// this process. `None` where the system does not tell.
+/// this process, and of its address space (`ulimit -v`). `None` where the system does not tell.
 pub(super) fn available_memory() -> Option<u64> {
     let system = fs::read_to_string("/proc/meminfo").ok().and_then(|text| from_meminfo(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    system.into_iter().chain(limit_files(&groups).iter().filter_map(|file| limit(file))).min()
+    let address_space = getrlimit(Resource::As).current;
+    let groups = limit_files(&groups);
+    let limits = groups.iter().filter_map(|file| limit(file)).chain(address_space);
+    system.into_iter().chain(limits).min()
 }
 
 fn from_meminfo(text: &str) -> Option<u64> {

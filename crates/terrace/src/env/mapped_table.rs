@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! 1. At most [`MAX_MAPPINGS`] files of the process are mapped: the system limits mappings (65,530
-//!    by default on Linux), and the allocator needs some too.
+//!    by default on Linux), and the allocator and the program need some too.
 //! 2. The descriptor is closed once the mapping stands, so mapped tables cost no descriptors.
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ use super::{RandomAccessFile, system_call};
 use crate::base::error::{Error, Result};
 
 /// The most files mapped at once; the next ones are read by calls.
-const MAX_MAPPINGS: usize = if usize::BITS >= 64 { 16_384 } else { 0 };
+const MAX_MAPPINGS: usize = if usize::BITS >= 64 { 32_768 } else { 0 };
 
 static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 

@@ -1,6 +1,7 @@
 //! The open tables of a database, bounded by `max_open_files`, and by the process's descriptors if
 //! those are fewer. A mapped table holds no descriptor: while all are mapped, at least
-//! [`MAPPED_TABLES`] stay open, because to open one again costs more than its index is worth.
+//! [`MAPPED_TABLES`] stay open, and up to [`MOST_MAPPED`] while their indexes and filters take little
+//! memory, because to open one again costs more than its index is worth.
 //!
 //! A table hangs on its [`FileMeta`], so that a reader of the version finds it by one pointer
 //! load; the set only decides which tables stay open, by a clock over those that are.
@@ -42,10 +43,18 @@ impl std::ops::Deref for TableRef {
 /// CURRENT, a directory and a few tables that are being written.
 const SPARE_DESCRIPTORS: usize = 6;
 
-/// Mapped tables that stay open, however small `max_open_files` is: 16 GiB of them by default. Their
-/// indexes and filters take a few hundredths of what they hold, and all that is mapped fits into memory.
-/// A process has about 65,000 mappings.
-const MAPPED_TABLES: usize = 8192;
+/// Mapped tables that stay open, however small `max_open_files` is: LevelDB's default.
+const MAPPED_TABLES: usize = 1000;
+
+/// So many stay open while memory holds all tables, and their indexes and filters take no more than
+/// `MAPPED_HEAP`: 16 GiB of tables of the default size.
+const MOST_MAPPED: usize = 8192;
+
+/// See [`MOST_MAPPED`]. About 60 KB a table of the default size with short values.
+const MAPPED_HEAP: usize = 512 << 20;
+
+/// Tables that one call closes, though more are open than may be, so that no reader waits long.
+const CLOSED_AT_ONCE: usize = 16;
 
 /// Tables that a database keeps open whatever others of its memory budget have.
 const BUDGETED_TABLES: usize = 4;
@@ -63,8 +72,16 @@ pub(crate) struct TableSet {
     open: AtomicUsize,
     /// Whether a table was opened that holds a descriptor.
     has_descriptors: AtomicBool,
-    ring: Mutex<VecDeque<Weak<FileMeta>>>,
+    /// Of the tables in the ring: indexes and filters.
+    heap: AtomicUsize,
+    ring: Mutex<VecDeque<Member>>,
     origin: Origin,
+}
+
+/// A table that was open when it was put into the ring.
+struct Member {
+    file: Weak<FileMeta>,
+    heap: usize,
 }
 
 impl TableSet {
@@ -84,6 +101,7 @@ impl TableSet {
             capacity: AtomicUsize::new(capacity),
             open: AtomicUsize::new(0),
             has_descriptors: AtomicBool::new(false),
+            heap: AtomicUsize::new(0),
             ring: Mutex::default(),
             origin: Origin::here(),
         }
@@ -100,6 +118,7 @@ impl TableSet {
             capacity: AtomicUsize::new(capacity),
             open: AtomicUsize::new(0),
             has_descriptors: AtomicBool::new(false),
+            heap: AtomicUsize::new(0),
             ring: Mutex::default(),
             origin: Origin::here(),
         }
@@ -170,7 +189,8 @@ impl TableSet {
     /// Tables open now, and the memory that they take: indexes and filters, not blocks.
     pub(crate) fn open_tables(&self) -> (usize, usize) {
         let Some(ring) = self.lock_ring() else { return (0, 0) };
-        let open = ring.iter().filter_map(Weak::upgrade).filter_map(|file| file.table.load_full());
+        let files = ring.iter().filter_map(|member| member.file.upgrade());
+        let open = files.filter_map(|file| file.table.load_full());
         open.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
     }
 
@@ -199,9 +219,12 @@ impl TableSet {
         let Some(mut ring) = self.lock_ring() else {
             return Ok(TableRef(Guard::from_inner(Some(table))));
         };
-        ring.push_back(Arc::downgrade(file));
-        drop(ring);
+        let heap = table.memory_usage();
+        // With the ring locked, so that who closes the table finds it counted.
+        self.heap.fetch_add(heap, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
+        ring.push_back(Member { file: Arc::downgrade(file), heap });
+        drop(ring);
         self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
@@ -210,26 +233,32 @@ impl TableSet {
     /// closed, and while tables take less than half of their part of a memory budget.
     pub(crate) fn have_room(&self) -> bool {
         let account = self.settings.account.as_ref();
-        self.open.load(Ordering::Relaxed) < self.limit()
+        !self.are_too_many(self.open.load(Ordering::Relaxed) + 1)
             && account.is_none_or(|account| account.has_few_tables())
     }
 
     /// Whether lookups of so many keys, each of which holds a few tables, keep few of those open
     /// that may be.
     pub(crate) fn can_spare(&self, keys: usize) -> bool {
-        self.settings.account.is_none() && 4 * keys <= self.limit()
+        self.settings.account.is_none() && 4 * keys <= self.guaranteed()
     }
 
     /// Counts tables no longer that went with the last version that had them.
     pub(crate) fn forget_gone(&self) {
         let Some(mut ring) = self.lock_ring() else { return };
         let before = ring.len();
-        ring.retain(|file| file.strong_count() > 0);
+        ring.retain(|member| {
+            let is_there = member.file.strong_count() > 0;
+            if !is_there {
+                self.heap.fetch_sub(member.heap, Ordering::Relaxed);
+            }
+            is_there
+        });
         self.open.fetch_sub(before - ring.len(), Ordering::Relaxed);
     }
 
-    /// How many tables may be open.
-    fn limit(&self) -> usize {
+    /// How many tables may be open at least.
+    fn guaranteed(&self) -> usize {
         let capacity = self.capacity.load(Ordering::Relaxed);
         match self.has_descriptors.load(Ordering::Relaxed) {
             true => capacity,
@@ -237,14 +266,29 @@ impl TableSet {
         }
     }
 
+    /// Whether fewer than `open` tables may be open.
+    fn are_too_many(&self, open: usize) -> bool {
+        let may_be_more = || {
+            !self.has_descriptors.load(Ordering::Relaxed)
+                && open <= MOST_MAPPED
+                && self.heap.load(Ordering::Relaxed) <= MAPPED_HEAP
+                && !self.exceed_memory()
+        };
+        open > self.guaranteed() && !may_be_more()
+    }
+
     fn exceed_budget(&self) -> bool {
         self.settings.account.as_ref().is_some_and(|account| account.has_too_many_tables())
     }
 
-    /// Closes tables until no more are open than may be: one, but for when mappings were given up.
+    /// Closes tables while more are open than may be: one, but for when mappings were given up, which
+    /// leaves many that hold no descriptor. Those go bit by bit.
     fn close_excess(&self) {
-        let limit = self.limit();
-        while self.open.load(Ordering::Relaxed) > limit && self.evict_one() {}
+        for _ in 0..CLOSED_AT_ONCE {
+            if !self.are_too_many(self.open.load(Ordering::Relaxed)) || !self.evict_one() {
+                break;
+            }
+        }
         while self.exceed_budget()
             && self.open.load(Ordering::Relaxed) > BUDGETED_TABLES
             && self.evict_one()
@@ -253,12 +297,21 @@ impl TableSet {
 
     /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened
     /// stay open.
-    fn lock_ring(&self) -> Option<MutexGuard<'_, VecDeque<Weak<FileMeta>>>> {
+    fn lock_ring(&self) -> Option<MutexGuard<'_, VecDeque<Member>>> {
         if self.origin.is_ancestor() { self.ring.try_lock() } else { Some(self.ring.lock()) }
     }
 
     fn read_table(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
-        let (handle, name) = self.open_file(file.number)?;
+        let (mut handle, mut name) = self.open_file(file.number)?;
+        if handle.mapped().is_none()
+            && !matches!(self.access_now(), ReadAccess::Pread)
+            && !self.has_descriptors.load(Ordering::Relaxed)
+            && self.open.load(Ordering::Relaxed) > MAPPED_TABLES
+            && self.evict_one()
+        {
+            // There are no more mappings for the process: this set has many.
+            (handle, name) = self.open_file(file.number)?;
+        }
         let display = self.dir.join(&name).display().to_string();
         if handle.size() != file.size {
             return Err(Error::corruption(format!(
@@ -326,19 +379,19 @@ impl TableSet {
         let Some(mut ring) = self.lock_ring() else { return false };
         // Twice round: the first may only clear marks.
         for _ in 0..2 * ring.len() {
-            let Some(weak) = ring.pop_front() else { break };
-            let Some(file) = weak.upgrade() else {
-                // Gone with its version; its table closed with it.
-                self.open.fetch_sub(1, Ordering::Relaxed);
-                return true;
-            };
-            if file.recently_used.swap(false, Ordering::Relaxed) {
-                ring.push_back(weak);
+            let Some(member) = ring.pop_front() else { break };
+            let file = member.file.upgrade();
+            if file.as_ref().is_some_and(|file| file.recently_used.swap(false, Ordering::Relaxed)) {
+                ring.push_back(member);
                 continue;
             }
             drop(ring);
-            file.table.store(None);
+            // Without a file its table closed with its version.
+            if let Some(file) = file {
+                file.table.store(None);
+            }
             self.open.fetch_sub(1, Ordering::Relaxed);
+            self.heap.fetch_sub(member.heap, Ordering::Relaxed);
             return true;
         }
         false

@@ -237,12 +237,23 @@ fn mapped_tables_stay_open_beyond_max_open_files() {
     // More than LevelDB keeps open by default.
     const TABLES: u32 = 1_200;
     const ROOM: usize = 64;
+    // Without memory for all of them as many as before.
+    for (access, few) in [(ReadAccess::Auto, ROOM), (ReadAccess::Mapped, 1_000)] {
+        stay_open(access, TABLES, ROOM, few);
+    }
+}
+
+/// Opens so many tables under `max_open_files` of `room`, of which `few` stay open when they exceed
+/// memory.
+fn stay_open(access: ReadAccess, count: u32, room: usize, few: usize) {
     let (disk, path) = (Disk::new(), Path::new("/db"));
     let options = Options::new()
         .create_if_missing(true)
         .env(Arc::new(disk.clone()))
-        .max_open_files(ROOM + 10);
-    let db = Db::open(path, options.seek_compaction(false)).expect("opens");
+        .read_access(access)
+        .max_open_files(room + 10);
+    let options = options.seek_compaction(false);
+    let db = Db::open(path, options.clone()).expect("opens");
     let mut rest = 1_u32;
     let value: Vec<u8> = std::iter::repeat_with(|| {
         rest = rest.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -250,22 +261,30 @@ fn mapped_tables_stay_open_beyond_max_open_files() {
     })
     .take(20_000)
     .collect();
-    for number in 0..TABLES {
+    for number in 0..count {
         db.put(key(number), &value).expect("writes");
         db.flush().expect("flushes");
     }
-    let read_all = || {
-        (0..TABLES).for_each(|number| assert!(db.get(key(number)).expect("reads").is_some()));
+    let read_all = |db: &Db| {
+        (0..count).for_each(|number| assert!(db.get(key(number)).expect("reads").is_some()));
         db.stats().open_tables
     };
     db.wait_idle().expect("rests");
     let tables = db.files().len();
     assert!(tables > 1_000, "{tables}");
-    assert_eq!(read_all(), tables);
+    assert_eq!(read_all(&db), tables);
     disk.available_memory.store(10 << 20, Ordering::Relaxed);
     db.put(b"more", &value).expect("writes");
     db.flush().expect("flushes");
-    assert!(read_all() <= ROOM);
+    if access == ReadAccess::Auto {
+        // No reader closes all that are too many.
+        assert!(db.get(key(0)).expect("reads").is_some());
+        let left = db.stats().open_tables;
+        assert!(left > few && left + 16 >= tables, "{left} of {tables}");
+        assert!(read_all(&db) <= few);
+    }
+    drop(db);
+    assert!(read_all(&Db::open(path, options).expect("opens")) <= few);
 }
 
 /// With a filter a run more costs lookups little, and compactions take the device and the page

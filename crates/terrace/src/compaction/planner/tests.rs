@@ -120,6 +120,10 @@ fn large_files_of_level_0_skip_levels_that_have_no_room_for_them() {
     let planner = Planner { version: &more, settings: &settings(false), busy: &[] };
     let base = planner.base_level(std::slice::from_ref(file(&more, 7)));
     assert!(matches!(base, Some(BaseLevel::At(1))), "it is more");
+    // A small one beside large ones changes nothing.
+    let beside: Vec<_> = level_0(8).chain([(0, 11, 1, "a", "z")]).collect();
+    let plan = pick(&version(&beside), false, &[]).expect("a plan");
+    assert_eq!((plan.1, plan.2), (0, 2));
     // Many small ones stay in the usual shape.
     let many: Vec<_> = (7..27).map(|number| (0, number, 7, "a", "z")).collect();
     let plan = pick(&version(&many), false, &[]).expect("a plan");

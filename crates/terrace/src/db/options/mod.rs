@@ -376,7 +376,8 @@ impl Options {
         write_buffer_size: usize = |v| v;
         /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10
         /// are kept for other uses. A mapped table holds no descriptor: while all tables are
-        /// mapped, 8,192 of them stay open, however small this is. Default: 1,000.
+        /// mapped, 1,000 of them stay open, however small this is, and up to 8,192 while memory
+        /// holds them and their indexes and filters take at most 512 MiB. Default: 1,000.
         ///
         /// ```
         /// # use terrace::*;

@@ -39,8 +39,9 @@ impl Options {
     ///   [`Db::bulk_load`](crate::Db::bulk_load).
     /// - [`Interactive`](Workload::Interactive): the defaults, which are made for this: small
     ///   buffers keep every compaction short, and filters spare the search for missing keys. With
-    ///   more than 2 GB of data raise [`max_open_files`](Options::max_open_files) to one for every
-    ///   table, that is, one for every 2 MiB.
+    ///   more than 2 GB of data that memory does not hold raise
+    ///   [`max_open_files`](Options::max_open_files) to one for every table, that is, one for every
+    ///   2 MiB.
     ///
     /// Whether a write waits for the disk is not a setting of the database: see
     /// [`WriteOptions::sync`](crate::WriteOptions::sync). `terrace advise` says what suits a
