@@ -24,11 +24,13 @@ fn key(index: usize) -> String {
     format!("key{:06}", index % KEYS)
 }
 
-/// Read with `pread` through a cache that holds a hundredth: nearly every get evicts a block.
+/// Read with `pread` through a cache that holds a hundredth, from twice as many tables as may hold a
+/// descriptor: nearly every get evicts a block, and every second one closes a descriptor.
 fn options() -> Options {
     Options::new()
         .create_if_missing(true)
         .read_access(ReadAccess::Pread)
+        .max_open_files(74)
         .block_cache(Some(BlockCache::new(64 << 10)))
 }
 
@@ -45,9 +47,13 @@ fn filled(dir: &Path) -> Db {
             *byte = (state >> 56) as u8;
         }
         db.put(key(index), value).unwrap();
+        if index % 30 == 29 {
+            db.flush().unwrap();
+        }
     }
     db.flush().unwrap();
     db.wait_idle().unwrap();
+    assert!(db.files().len() > 128, "{} tables", db.files().len());
     db
 }
 

@@ -141,12 +141,13 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
         setting: "max_open_files",
         change: format!("from {} to {target}", in_use.max_open_files),
         why: format!(
-            "{}, of which {room} can be open at once",
+            "{}, of which {room} can hold a descriptor",
             counted(survey.tables, "table", "tables")
         ),
         gain: "Where tables are not mapped, for instance because they exceed memory, a look-up in \
-               a table that is not open opens it anew and reads its index and its filter. Random \
-               reads gain, scans hardly."
+               a table without a descriptor opens its file again, and where indexes and filters \
+               take more than 512 MiB or a quarter of the memory, reads them anew. Random reads \
+               gain, scans hardly."
             .to_owned(),
         evidence: vec![
             on_terrace("settings-tenfold", "max_open_files=10", &["readrandom", "seekrandom"]),

@@ -88,8 +88,8 @@ pub enum ReadAccess {
     /// not in memory costs a read of 64 to 128 KiB.
     Mapped,
     /// `pread` for every block: what cannot be read is an error, never a signal. A load of a block
-    /// that is in memory costs about three times as much as from a mapping, and each open table a
-    /// descriptor.
+    /// that is in memory costs about three times as much as from a mapping. Of the tables,
+    /// [`max_open_files`](crate::Options::max_open_files) hold a descriptor.
     Pread,
 }
 

@@ -25,17 +25,34 @@ use super::readahead::EndShare;
 /// The memory that there is never matters to tables of less than this.
 const SMALL: u64 = 16 << 20;
 
+/// Bytes of the indexes and filters of open tables, at most, where more are open than
+/// `max_open_files`. About 60 KB a table of the default size with short values.
+pub(crate) const MOST_HEAP: usize = 512 << 20;
+
 /// Bytes that are populated at once: what the kernel maps at a fault if they are in the page cache.
 const REGION: u64 = 64 << 10;
 
 /// How the tables of a database are read. By default nothing is ever populated.
-#[derive(Default)]
 pub(crate) struct ReadPolicy {
     automatic: bool,
     unmapped: AtomicBool,
     exceeds_memory: AtomicBool,
+    /// Bytes of memory that were available when the tables were weighed last.
+    available: AtomicU64,
     /// Of the tables that were opened.
     pub(crate) end_share: EndShare,
+}
+
+impl Default for ReadPolicy {
+    fn default() -> Self {
+        ReadPolicy {
+            automatic: false,
+            unmapped: AtomicBool::new(false),
+            exceeds_memory: AtomicBool::new(false),
+            available: AtomicU64::new(u64::MAX),
+            end_share: EndShare::default(),
+        }
+    }
 }
 
 impl ReadPolicy {
@@ -58,14 +75,22 @@ impl ReadPolicy {
     /// Looks whether `table_bytes` exceed half of the `available` memory: the rest is for the
     /// program and for what is written. If so, automatic mappings are given up.
     pub(crate) fn weigh(&self, table_bytes: u64, available: impl FnOnce() -> Option<u64>) {
-        if !self.exceeds_memory()
-            && table_bytes >= SMALL
-            && available().is_some_and(|available| table_bytes > available / 2)
-            && !mutated("larger-than-memory")
-        {
+        if self.exceeds_memory() || table_bytes < SMALL {
+            return;
+        }
+        let Some(available) = available() else { return };
+        self.available.store(available, Ordering::Relaxed);
+        if table_bytes > available / 2 && !mutated("larger-than-memory") {
             self.exceeds_memory.store(true, Ordering::Relaxed);
             self.unmapped.fetch_or(self.automatic, Ordering::Relaxed);
         }
+    }
+
+    /// Bytes that the indexes and filters of open tables may take that are not mapped: a quarter of
+    /// the memory that was available when the tables were weighed, and at most [`MOST_HEAP`].
+    pub(crate) fn most_heap(&self) -> usize {
+        let quarter = self.available.load(Ordering::Relaxed) / 4;
+        usize::try_from(quarter).map_or(MOST_HEAP, |quarter| quarter.min(MOST_HEAP))
     }
 
     /// Learns from the result of a read.
@@ -165,8 +190,10 @@ mod tests {
             policy.learn(Err::<(), _>(Error::corruption("damaged"))).is_err()
                 && !policy.is_unmapped()
         );
+        assert_eq!(policy.most_heap(), 25 << 20);
         policy.weigh(51 << 20, || Some(100 << 20));
         assert!(policy.is_unmapped() && policy.exceeds_memory());
+        assert_eq!(ReadPolicy::automatic().most_heap(), MOST_HEAP);
         let policy = ReadPolicy::automatic();
         assert!(
             policy.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()

@@ -3,7 +3,8 @@
 //! A [`Version`](version::Version) is an immutable set of table files. A
 //! [`VersionEdit`](edit::VersionEdit) is the difference between two versions and one record of the
 //! MANIFEST; [`VersionSet`](version_set::VersionSet) writes edits and applies them.
-//! [`TableSet`](table_set::TableSet) keeps a bounded number of tables open.
+//! [`TableSet`](table_set::TableSet) keeps tables open while they take little memory, and few
+//! descriptors.
 
 pub(crate) mod edit;
 pub(crate) mod file_meta;
@@ -11,6 +12,7 @@ pub(crate) mod filename;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod overlap;
+mod table_files;
 pub(crate) mod table_set;
 pub(crate) mod value_files;
 #[allow(clippy::module_inception)]

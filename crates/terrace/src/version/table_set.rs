@@ -1,13 +1,14 @@
-//! The open tables of a database, bounded by `max_open_files`, and by the process's descriptors if
-//! those are fewer. A mapped table holds no descriptor: while all are mapped, at least
-//! [`MAPPED_TABLES`] stay open, and up to [`MOST_MAPPED`] while their indexes and filters take little
-//! memory, because to open one again costs more than its index is worth.
+//! The open tables of a database, bounded by the memory of their indexes and filters, because to
+//! open one again costs more than its index is worth: as many as `max_open_files`, and while they
+//! take little memory up to [`MOST_MAPPED`], or [`MOST_UNMAPPED`] where they are read with `pread`.
+//!
+//! A mapped table holds no descriptor. How many of the others hold one, [`TableFiles`] bounds.
 //!
 //! A table hangs on its [`FileMeta`], so that a reader of the version finds it by one pointer
 //! load; the set only decides which tables stay open, by a clock over those that are.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -17,10 +18,11 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::fork::Origin;
 use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
-use crate::table::{ReadTotals, Table, TableReadSettings, ask_for_next_file};
+use crate::table::{MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_next_file};
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
+use super::table_files::{Opened, SPARE_DESCRIPTORS, TableFiles, retry_sparing};
 
 /// An open table, pinned without touching a shared reference count where possible.
 pub(crate) struct TableRef(Guard<Option<Arc<Table>>>);
@@ -39,19 +41,16 @@ impl std::ops::Deref for TableRef {
     }
 }
 
-/// Descriptors that are left to everything else once the process has run out: a log, a MANIFEST,
-/// CURRENT, a directory and a few tables that are being written.
-const SPARE_DESCRIPTORS: usize = 6;
-
 /// Mapped tables that stay open, however small `max_open_files` is: LevelDB's default.
 const MAPPED_TABLES: usize = 1000;
 
 /// So many stay open while memory holds all tables, and their indexes and filters take no more than
-/// `MAPPED_HEAP`: 16 GiB of tables of the default size.
+/// [`MOST_HEAP`]: 16 GiB of tables of the default size, and an eighth of the mappings that Linux
+/// allows a process.
 const MOST_MAPPED: usize = 8192;
 
-/// See [`MOST_MAPPED`]. About 60 KB a table of the default size with short values.
-const MAPPED_HEAP: usize = 512 << 20;
+/// So many stay open that are read with `pread`, which take heap and nothing else that is scarce.
+const MOST_UNMAPPED: usize = 65_536;
 
 /// Tables that one call closes, though more are open than may be, so that no reader waits long.
 const CLOSED_AT_ONCE: usize = 16;
@@ -59,19 +58,23 @@ const CLOSED_AT_ONCE: usize = 16;
 /// Tables that a database keeps open whatever others of its memory budget have.
 const BUDGETED_TABLES: usize = 4;
 
-/// Opens tables and keeps at most `capacity` of them.
+/// Opens tables and keeps as many of them as [the module](self) says.
 pub(crate) struct TableSet {
     env: Arc<dyn Env>,
+    /// Those of the tables that are not mapped.
+    files: Arc<TableFiles>,
     dir: PathBuf,
     access: ReadAccess,
     settings: TableReadSettings,
     /// The names that table `n` may have.
     names: fn(u64) -> Vec<String>,
-    /// Falls when the process runs out of descriptors.
-    capacity: AtomicUsize,
+    /// Tables that stay open, whatever memory they take.
+    capacity: usize,
+    /// Whether more do.
+    keeps_more: bool,
     open: AtomicUsize,
-    /// Whether a table was opened that holds a descriptor.
-    has_descriptors: AtomicBool,
+    /// Whether a table was opened that is not mapped.
+    has_unmapped: AtomicBool,
     /// Of the tables in the ring: indexes and filters.
     heap: AtomicUsize,
     ring: Mutex<VecDeque<Member>>,
@@ -93,34 +96,40 @@ impl TableSet {
         capacity: usize,
     ) -> Self {
         TableSet {
+            files: TableFiles::new(env.clone(), capacity),
             env,
             dir,
             access,
             settings,
             names: |number| filename::names_of_table(number).to_vec(),
-            capacity: AtomicUsize::new(capacity),
+            capacity,
+            keeps_more: true,
             open: AtomicUsize::new(0),
-            has_descriptors: AtomicBool::new(false),
+            has_unmapped: AtomicBool::new(false),
             heap: AtomicUsize::new(0),
             ring: Mutex::default(),
             origin: Origin::here(),
         }
     }
 
-    /// A set of tables in the same directory that are not part of the database yet.
+    /// For tables that are read once: nothing is gained by keeping more than `capacity` open.
+    pub(crate) fn read_once(self) -> Self {
+        TableSet { keeps_more: false, ..self }
+    }
+
+    /// A set of tables in the same directory that are not part of the database yet, to be read
+    /// once.
     pub(crate) fn of_temporaries(&self, capacity: usize) -> Self {
         TableSet {
-            env: self.env.clone(),
-            dir: self.dir.clone(),
-            access: self.access,
-            settings: self.settings.clone(),
             names: |number| vec![filename::temp(number)],
-            capacity: AtomicUsize::new(capacity),
-            open: AtomicUsize::new(0),
-            has_descriptors: AtomicBool::new(false),
-            heap: AtomicUsize::new(0),
-            ring: Mutex::default(),
-            origin: Origin::here(),
+            keeps_more: false,
+            ..TableSet::new(
+                self.env.clone(),
+                self.dir.clone(),
+                self.access,
+                self.settings.clone(),
+                capacity,
+            )
         }
     }
 
@@ -144,11 +153,11 @@ impl TableSet {
         if let Some(table) = Self::open_table_of(file) {
             return table.prefetch_next(backward);
         }
-        // Not even the last descriptor is worth closing a table for this.
+        // Not even the last descriptor of the process is worth closing others for this.
         let mut names = (self.names)(file.number).into_iter();
-        let open = |name| self.env.open_random(&self.dir.join(name), self.access_now()).ok();
-        if let Some(handle) = names.find_map(open) {
-            ask_for_next_file(handle.as_ref(), &self.settings.policy.end_share, backward);
+        let open = |name| self.files.open(&self.dir.join(name), self.access_now()).ok();
+        if let Some(Opened { file, .. }) = &names.find_map(open) {
+            ask_for_next_file(file.as_ref(), &self.settings.policy.end_share, backward);
         }
     }
 
@@ -202,6 +211,7 @@ impl TableSet {
         let previous = file.table.load();
         if previous.is_some() {
             file.table.compare_and_swap(&*previous, Some(table.clone()));
+            self.count_again(file, table.memory_usage());
         }
         self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
@@ -229,6 +239,18 @@ impl TableSet {
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
 
+    /// Takes note that an open table has other memory than before: an index or a filter in a
+    /// mapping takes none.
+    fn count_again(&self, file: &Arc<FileMeta>, heap: usize) {
+        let Some(mut ring) = self.lock_ring() else { return };
+        let of_file = |member: &&mut Member| std::ptr::eq(member.file.as_ptr(), Arc::as_ptr(file));
+        if let Some(member) = ring.iter_mut().find(of_file) {
+            self.heap.fetch_add(heap, Ordering::Relaxed);
+            self.heap.fetch_sub(member.heap, Ordering::Relaxed);
+            member.heap = heap;
+        }
+    }
+
     /// Whether one more table may be open that nobody has asked for yet: without another being
     /// closed, and while tables take less than half of their part of a memory budget.
     pub(crate) fn have_room(&self) -> bool {
@@ -238,9 +260,13 @@ impl TableSet {
     }
 
     /// Whether lookups of so many keys, each of which holds a few tables, keep few of those open
-    /// that may be.
+    /// that may be, and have the device read for few of those that may hold a descriptor.
     pub(crate) fn can_spare(&self, keys: usize) -> bool {
-        self.settings.account.is_none() && 4 * keys <= self.guaranteed()
+        let most = match self.has_unmapped.load(Ordering::Relaxed) {
+            true => self.files.capacity(),
+            false => self.guaranteed(),
+        };
+        self.settings.account.is_none() && 4 * keys <= most
     }
 
     /// Counts tables no longer that went with the last version that had them.
@@ -259,30 +285,38 @@ impl TableSet {
 
     /// How many tables may be open at least.
     fn guaranteed(&self) -> usize {
-        let capacity = self.capacity.load(Ordering::Relaxed);
-        match self.has_descriptors.load(Ordering::Relaxed) {
-            true => capacity,
-            false => capacity.max(MAPPED_TABLES),
+        match self.has_unmapped.load(Ordering::Relaxed) {
+            true => self.capacity,
+            false => self.capacity.max(MAPPED_TABLES),
         }
+    }
+
+    /// How many tables may be open while they take no more memory than the second number.
+    fn most(&self) -> (usize, usize) {
+        if self.access_now() == ReadAccess::Pread {
+            return (MOST_UNMAPPED, self.settings.policy.most_heap());
+        }
+        if self.has_unmapped.load(Ordering::Relaxed) {
+            return (MOST_MAPPED, self.settings.policy.most_heap());
+        }
+        (if self.exceed_memory() { 0 } else { MOST_MAPPED }, MOST_HEAP)
     }
 
     /// Whether fewer than `open` tables may be open.
     fn are_too_many(&self, open: usize) -> bool {
-        let may_be_more = || {
-            !self.has_descriptors.load(Ordering::Relaxed)
-                && open <= MOST_MAPPED
-                && self.heap.load(Ordering::Relaxed) <= MAPPED_HEAP
-                && !self.exceed_memory()
+        let are_small = || {
+            let (count, heap) = self.most();
+            self.keeps_more && open <= count && self.heap.load(Ordering::Relaxed) <= heap
         };
-        open > self.guaranteed() && !may_be_more()
+        open > self.guaranteed() && !are_small()
     }
 
     fn exceed_budget(&self) -> bool {
         self.settings.account.as_ref().is_some_and(|account| account.has_too_many_tables())
     }
 
-    /// Closes tables while more are open than may be: one, but for when mappings were given up, which
-    /// leaves many that hold no descriptor. Those go bit by bit.
+    /// Closes tables while more are open than may be: few, but for when mappings were given up,
+    /// which may leave many too many. Those go bit by bit.
     fn close_excess(&self) {
         for _ in 0..CLOSED_AT_ONCE {
             if !self.are_too_many(self.open.load(Ordering::Relaxed)) || !self.evict_one() {
@@ -302,28 +336,32 @@ impl TableSet {
     }
 
     fn read_table(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
-        let (mut handle, mut name) = self.open_file(file.number)?;
-        if handle.mapped().is_none()
-            && !matches!(self.access_now(), ReadAccess::Pread)
-            && !self.has_descriptors.load(Ordering::Relaxed)
+        let open = || {
+            self.open_named(file.number, |path, access| self.files.open(path, access))
+                .map(|(opened, name)| (opened, self.dir.join(name)))
+        };
+        let (mut opened, mut path) = open()?;
+        if opened.file.mapped().is_none()
+            && self.access_now() != ReadAccess::Pread
+            && !self.has_unmapped.load(Ordering::Relaxed)
             && self.open.load(Ordering::Relaxed) > MAPPED_TABLES
             && self.evict_one()
         {
             // There are no more mappings for the process: this set has many.
-            (handle, name) = self.open_file(file.number)?;
+            (opened, path) = open()?;
         }
-        let display = self.dir.join(&name).display().to_string();
-        if handle.size() != file.size {
+        let (display, size) = (path.display().to_string(), opened.file.size());
+        if size != file.size {
             return Err(Error::corruption(format!(
-                "{display}: is {} bytes long, the MANIFEST says {}",
-                handle.size(),
+                "{display}: is {size} bytes long, the MANIFEST says {}",
                 file.size
             )));
         }
-        if handle.mapped().is_none() && !self.has_descriptors.load(Ordering::Relaxed) {
-            self.has_descriptors.store(true, Ordering::Relaxed);
+        if opened.file.mapped().is_none() && !self.has_unmapped.load(Ordering::Relaxed) {
+            self.has_unmapped.store(true, Ordering::Relaxed);
         }
-        let table = Arc::new(Table::open(handle, display, self.settings.clone())?);
+        let readable = self.files.readable(opened, &path);
+        let table = Arc::new(Table::open(readable, display, self.settings.clone())?);
         if let Some(properties) = table.properties() {
             file.learn(Contents::from(properties));
         }
@@ -334,44 +372,41 @@ impl TableSet {
         if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access }
     }
 
-    /// Opens the file of table `number` under its present or its old name.
+    /// Opens the file of table `number` under its present or its old name. It holds its descriptor,
+    /// if it has one, until it is dropped.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
+        self.open_named(number, |path, access| self.env.open_random(path, access))
+    }
+
+    fn open_named<T>(
+        &self,
+        number: u64,
+        open: impl Fn(&Path, ReadAccess) -> Result<T>,
+    ) -> Result<(T, String)> {
         let access = self.access_now();
-        let mut last = None;
+        let mut missing = None;
         for name in (self.names)(number) {
             let path = self.dir.join(&name);
-            let mut result = self.env.open_random(&path, access);
-            if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.spare_descriptors()
-            {
-                result = self.env.open_random(&path, access);
-            }
-            match result {
+            match retry_sparing(|| open(&path, access), || self.spare_descriptors()) {
                 Ok(file) => return Ok((file, name)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    last.get_or_insert(error);
+                    missing.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
             }
         }
-        if self.origin.is_ancestor() {
-            return Err(Error::not_supported(
-                "the parent of this fork has removed a table since: open the database here",
-            ));
-        }
-        let missing = last.map_or_else(String::new, |error| error.message().to_owned());
-        Err(Error::corruption(format!("a table that the MANIFEST names is missing: {missing}")))
+        let no_name = || Error::corruption(format!("table {number} has no name"));
+        Err(self.files.explain(missing.unwrap_or_else(no_name)))
     }
 
-    /// Closes tables, and keeps fewer from now on, because the process has run out of descriptors.
-    /// Whether there was one to close. A table that an iterator holds stays open until it lets go.
+    /// Closes descriptors of tables, and keeps fewer from now on, because the process has run out.
+    /// Whether there was one to close. One that is being read stays open until the read is done.
     pub(crate) fn spare_descriptors(&self) -> bool {
-        let keep = self.open.load(Ordering::Relaxed).saturating_sub(SPARE_DESCRIPTORS).max(1);
-        self.capacity.fetch_min(keep, Ordering::Relaxed);
-        let mut closed = self.evict_one();
-        while self.open.load(Ordering::Relaxed) > keep && self.evict_one() {
-            closed = true;
+        if self.has_unmapped.load(Ordering::Relaxed) {
+            return self.files.spare();
         }
-        closed
+        // The mapped files of a program's environment may hold some.
+        (0..SPARE_DESCRIPTORS).filter(|_| self.evict_one()).count() > 0
     }
 
     /// Closes one table that was not used lately. Whether there was one.

@@ -4,5 +4,6 @@ mod bad_input;
 mod environments;
 mod handles;
 mod limits;
+mod open_files;
 mod read_access;
 mod scans_ahead;

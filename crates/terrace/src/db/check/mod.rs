@@ -205,7 +205,8 @@ pub(in crate::db) fn checking_tables(
         policy: Arc::default(),
         account: None,
     };
-    TableSet::new(options.env.clone(), dir.to_owned(), ReadAccess::Pread, settings, OPEN_TABLES)
+    let (env, dir) = (options.env.clone(), dir.to_owned());
+    TableSet::new(env, dir, ReadAccess::Pread, settings, OPEN_TABLES).read_once()
 }
 
 /// A check in progress.

@@ -374,10 +374,17 @@ impl Options {
         /// let options = Options::new().write_buffer_size(64 << 20); // fewer and larger tables
         /// ```
         write_buffer_size: usize = |v| v;
-        /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10
-        /// are kept for other uses. A mapped table holds no descriptor: while all tables are
-        /// mapped, 1,000 of them stay open, however small this is, and up to 8,192 while memory
-        /// holds them and their indexes and filters take at most 512 MiB. Default: 1,000.
+        /// Tables that may hold a descriptor at once; clipped to 74 – 50,000, of which 10 are kept
+        /// for other uses. Default: 1,000.
+        ///
+        /// As many tables keep their index and filter in memory, whatever those take, and more
+        /// while all of them together take little. Where tables are read with `pread`, little is at
+        /// most 512 MiB and a quarter of the [available memory](Env::available_memory), for up to
+        /// 65,536 tables; a read of one without a descriptor opens its file again, closes another,
+        /// and reads no more than its block. Mapped tables hold no descriptor: 1,000 of them stay
+        /// open, however small this is, and up to 8,192 while memory holds the whole database and
+        /// their indexes and filters take at most 512 MiB. A [memory budget](Self::memory_budget)
+        /// closes tables before.
         ///
         /// ```
         /// # use terrace::*;
