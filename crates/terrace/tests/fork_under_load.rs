@@ -266,3 +266,38 @@ fn children_of_a_busy_process_read_and_free_what_they_evict() {
         assert_eq!(freed, 0, "a child that evicts");
     });
 }
+
+/// A fork copies descriptors before memory: where another thread recycles one in between, it is
+/// another file in the child than its memory says.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_neither_reads_nor_closes_descriptors_that_its_parent_opened() {
+    use std::os::fd::AsRawFd;
+
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    let db = filled(dir.path());
+    (0..KEYS).for_each(|index| assert!(db.get(key(index)).unwrap().is_some()));
+    let mut db = Some(db);
+    let status = in_child(|| {
+        let descriptors = || fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap());
+        let other = fs::File::open("/dev/null").unwrap();
+        let mut recycled = Vec::new();
+        for entry in descriptors() {
+            let target = fs::read_link(entry.path()).unwrap_or_default();
+            if target.extension().is_some_and(|extension| extension == "ldb") {
+                let number = entry.file_name().to_str().unwrap().parse().unwrap();
+                // SAFETY: both are open, and nothing else uses the second one, a table's.
+                assert!(unsafe { libc::dup2(other.as_raw_fd(), number) } == number);
+                recycled.push(number);
+            }
+        }
+        let reads = (0..KEYS).all(|index| db.as_ref().unwrap().get(key(index)).unwrap().is_some());
+        drop(db.take());
+        // SAFETY: asks for flags only.
+        let is_open = |number: &i32| unsafe { libc::fcntl(*number, libc::F_GETFD) } >= 0;
+        reads && recycled.len() > 32 && recycled.iter().all(is_open)
+    });
+    assert_eq!(status, 0);
+    assert!(db.unwrap().get(key(7)).unwrap().is_some());
+}
