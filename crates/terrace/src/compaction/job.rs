@@ -68,6 +68,9 @@ impl CompactionJob {
         let mut grandparents =
             Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
+        // Several files of level 0 would need several numbers.
+        let max_file_size =
+            if self.plan.is_intra_level_0() { u64::MAX } else { self.max_file_size };
         let mut until_look = CANCEL_INTERVAL;
         let mut unmoved = Unmoved::of(&self.plan);
         // A value that was read from a value file.
@@ -119,7 +122,7 @@ impl CompactionJob {
             if rules.keep(&ParsedKey { kind, ..entry }, |user_key| below.is_base(user_key)) {
                 let size = writer.present_size();
                 let should_stop_before =
-                    size >= self.max_file_size || grandparents.should_stop_before(key, size);
+                    size >= max_file_size || grandparents.should_stop_before(key, size);
                 // The versions of a key stay together.
                 if should_stop_before && rules.starts_key() {
                     writer.finish_table()?;
@@ -233,6 +236,10 @@ impl<'a> Below<'a> {
     }
 
     fn is_base(&mut self, user_key: &[u8]) -> bool {
+        if self.output_level == 0 && !mutated("intra-level-0-tombstones") {
+            // Older files of level 0 may have it.
+            return false;
+        }
         let keys = &self.order.keys;
         for level in self.output_level + 1..NUM_LEVELS {
             let files = &self.version.levels[level];

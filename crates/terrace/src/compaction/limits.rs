@@ -4,8 +4,16 @@ use crate::base::comparator::KeyOrder;
 use crate::version::NUM_LEVELS;
 use crate::version::version::{Version, total_size};
 
+/// Level 0 gathers half of the database, itself included, within these bounds, before it is compacted:
+/// then each byte rewrites one other. More than the upper bound would have a crash or a close lose much
+/// work.
+const GATHERED_SHARE: u64 = 2;
+const LEAST_GATHERED: u64 = 30 << 20;
+const MOST_GATHERED: u64 = 512 << 20;
 /// The number of level-0 files at which a compaction is due.
 pub(crate) const LEVEL_0_TRIGGER: usize = 4;
+/// The number at which a compaction is due in any case, although level 0 gathers files.
+pub(crate) const LEVEL_0_GATHERED: usize = 9 * LEVEL_0_TRIGGER;
 /// The bytes at which a compaction of level 1 is due, and how much more each deeper level may hold.
 const LEVEL_1_BYTES: u64 = 10 << 20;
 const LEVEL_MULTIPLIER: u64 = 10;
@@ -17,6 +25,11 @@ const ONE_RUN_REWRITE: u64 = 8;
 /// The bytes that `level` (1 and deeper) may hold before a compaction of it is due.
 pub(crate) fn level_limit(level: usize) -> u64 {
     LEVEL_1_BYTES * LEVEL_MULTIPLIER.pow(level.saturating_sub(1) as u32)
+}
+
+/// The bytes that level 0 gathers before it is compacted, while much is written and nothing read.
+pub(crate) fn gathered_bytes(version: &Version) -> u64 {
+    (version.bytes() / GATHERED_SHARE).clamp(LEAST_GATHERED, MOST_GATHERED)
 }
 
 /// The first level that has room for `bytes` more.

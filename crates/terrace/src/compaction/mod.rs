@@ -1,6 +1,7 @@
 //! Compactions keep reads short and give space back.
 //!
-//! [`planner`] is a pure function from a version to a [`plan`], within the [`limits`] of levels;
+//! [`planner`] is a pure function from a version to a [`plan`], within the [`limits`] of levels
+//! ([`level_0`] has rules of its own);
 //! [`job`] executes it, in several key ranges at once ([`subcompactions`]); [`drop_rules`] decides
 //! which entries survive, the program's [`filter`] which of those nobody but the present sees;
 //! [`output`] writes the tables of compactions and flushes, and appends to the value files that
@@ -10,7 +11,9 @@
 pub(crate) mod drop_rules;
 pub(crate) mod filter;
 pub(crate) mod growing_values;
+pub(crate) mod inputs;
 pub(crate) mod job;
+mod level_0;
 pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod plan;

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
+use crate::base::mutation::mutated;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::key_range;
 
 /// An output may overlap this many times its own size in the level below, so that it can be
 /// compacted down cheaply.
 const GRANDPARENT_LIMIT: u64 = 10;
+
 /// The reason for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// A level is larger than it should be.
     Size,
+    /// Many small files of level 0 become one there.
+    SmallFiles,
     /// Files of level 0 are to skip a level that has older entries.
     Skipped,
     /// A manual compaction.
@@ -37,6 +41,7 @@ impl Reason {
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Reason::Size => "the level was full",
+            Reason::SmallFiles => "small tables of level 0",
             Reason::Skipped => "level 0 is to skip the level",
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
@@ -80,6 +85,19 @@ impl Plan {
 
     pub(crate) fn input_bytes(&self) -> u64 {
         self.files().map(|file| file.size).sum()
+    }
+
+    /// Whether all inputs become one file of level 0.
+    pub(crate) fn is_intra_level_0(&self) -> bool {
+        self.level == 0 && self.output_level == 0
+    }
+
+    /// The number of the first output, if that is given: newer than the inputs, older than all that is
+    /// newer than them.
+    pub(crate) fn first_number(&self) -> Option<u64> {
+        let has_one = self.is_intra_level_0() && !mutated("intra-level-0-number");
+        let newest = self.inputs[0].first().filter(|_| has_one)?;
+        Some(newest.successor())
     }
 
     pub(crate) fn grandparent_limit(settings_max_file_size: u64) -> u64 {

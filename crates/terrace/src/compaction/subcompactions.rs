@@ -126,7 +126,7 @@ fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Ve
     let whole = plan.input_bytes() / (FILES_A_RANGE * max_file_size).max(1);
     let wanted =
         (RANGES_A_THREAD * (helpers + 1)).min(usize::try_from(whole).unwrap_or(usize::MAX));
-    if helpers == 0 || wanted < 2 {
+    if helpers == 0 || wanted < 2 || plan.is_intra_level_0() {
         return vec![UserRange::default()];
     }
     let mut files: Vec<_> = plan.files().collect();

@@ -119,6 +119,8 @@ pub(crate) struct FileMeta {
     /// Lookups that may search this file, which has no filter, without a hit before it is worth a
     /// compaction.
     pub(crate) seeks_left: AtomicI64,
+    /// See [`successor`](Self::successor).
+    has_successor: AtomicBool,
     entries: AtomicU64,
     deletions: AtomicU64,
     largest_sequence: AtomicU64,
@@ -143,6 +145,7 @@ impl FileMeta {
             table: ArcSwapOption::empty(),
             recently_used: AtomicBool::new(false),
             seeks_left: AtomicI64::new(seeks),
+            has_successor: AtomicBool::new(false),
             entries: AtomicU64::new(UNKNOWN),
             deletions: AtomicU64::new(UNKNOWN),
             largest_sequence: AtomicU64::new(UNKNOWN),
@@ -176,6 +179,21 @@ impl FileMeta {
             values: self.values.clone(),
             codecs: self.codecs,
         }
+    }
+
+    /// Says that the [`successor`](Self::successor) was kept free, or that it is taken.
+    pub(crate) fn set_has_successor(&self, has: bool) {
+        self.has_successor.store(has, Ordering::Relaxed);
+    }
+
+    /// Whether the [`successor`](Self::successor) is free.
+    pub(crate) fn has_successor(&self) -> bool {
+        self.has_successor.load(Ordering::Relaxed)
+    }
+
+    /// The number of one file of level 0 that this and older ones become.
+    pub(crate) fn successor(&self) -> u64 {
+        self.number + 1
     }
 
     /// Gives the file a fresh allowance of seeks, after a trivial move.

@@ -46,6 +46,12 @@ impl FileNumbers {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// A number for a file of level 0, and behind it that of one which this and older ones become:
+    /// nobody else has it.
+    pub(crate) fn take_with_successor(&self) -> u64 {
+        self.0.fetch_add(2, Ordering::Relaxed)
+    }
+
     pub(crate) fn peek(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -9,6 +9,7 @@ mod expiry_faults;
 mod growing_value_files;
 mod idle_flush;
 mod inspect;
+mod intra_level_0;
 mod keyspace_faults;
 mod keyspaces;
 mod memory_budget;

@@ -4,7 +4,10 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::base::internal_key::{EntryKind, InternalOrder, encode};
+use crate::compaction::inputs::{DEEPEST_FLUSH_LEVEL, PlanSettings};
+use crate::compaction::level_0::BaseLevel;
 use crate::compaction::limits::one_run_allowance;
+use crate::compaction::plan::Reservation;
 use crate::version::edit::{NewFile, VersionEdit};
 use crate::version::file_meta::Contents;
 
@@ -39,6 +42,7 @@ fn settings(is_write_idle: bool) -> PlanSettings {
         range_delete_bytes: 0,
         read_triggered_bytes,
         ahead_of_reads: true,
+        gathers: false,
         expired_before: 0,
     }
 }
@@ -96,30 +100,33 @@ fn large_files_of_level_0_skip_levels_that_have_no_room_for_them() {
     };
     let all = || vec![10, 9, 8, 7];
     let to = |level, below: &[u64]| Some((Reason::Size, 0, level, all(), below.to_vec(), false));
-    // Three times what level 1 may hold, and half of what lies below.
+    // Three times what level 1 may hold, and a quarter of what lies below.
     assert_eq!(pick(&with(7, &[]), false, &[]), to(1, &[]));
     assert_eq!(pick(&with(8, &[]), false, &[]), to(2, &[]));
-    assert_eq!(pick(&with(10, &[(2, 5, 80, "c", "d")]), false, &[]), to(2, &[5]));
-    assert_eq!(pick(&with(10, &[(2, 5, 81, "c", "d")]), false, &[]), to(1, &[]));
+    let base = |version: &Version| {
+        let planner = Planner { version, settings: &settings(false), busy: &[] };
+        match planner.base_level(std::slice::from_ref(file(version, 7))) {
+            Some(BaseLevel::At(level)) => Some(level),
+            _ => None,
+        }
+    };
+    assert_eq!(base(&with(10, &[(2, 5, 160, "c", "d")])), Some(2));
+    assert_eq!(base(&with(10, &[(2, 5, 161, "c", "d")])), Some(1));
     // Up to a GiB of what lies below, and however much itself.
     let large = |below| {
-        let files = level_0(500).chain([(0, 11, 1, "a", "z"), (3, 6, below, "c", "d")]);
-        let plan = pick(&version(&files.collect::<Vec<_>>()), false, &[]).expect("a plan");
-        (plan.1, plan.2, plan.4)
+        let files = level_0(240).chain([(0, 11, 1, "a", "z"), (3, 6, below, "c", "d")]);
+        base(&version(&files.collect::<Vec<_>>()))
     };
-    assert_eq!(large(1024), (0, 3, vec![6]));
-    assert_eq!(large(1025), (0, 2, vec![]));
+    assert_eq!((large(1024), large(1025)), (Some(3), Some(2)));
     // Level 2 as well.
-    assert_eq!(pick(&with(74, &[]), false, &[]), to(2, &[]));
-    assert_eq!(pick(&with(75, &[(3, 5, 600, "c", "d")]), false, &[]), to(3, &[5]));
+    assert_eq!(pick(&with(24, &[]), false, &[]), to(2, &[]));
+    assert_eq!(pick(&with(25, &[(3, 5, 400, "c", "d")]), false, &[]), to(3, &[5]));
     // What is older goes before, if it is less.
     let older = [(1, 4, 5, "c", "d"), (1, 6, 5, "k", "l"), (2, 5, 30, "c", "d")];
     let before = Some((Reason::Skipped, 1, 2, vec![4, 6], vec![5], false));
     assert_eq!(pick(&with(10, &older), false, &[]), before);
     let more = with(10, &[(1, 4, 41, "c", "d")]);
-    let planner = Planner { version: &more, settings: &settings(false), busy: &[] };
-    let base = planner.base_level(std::slice::from_ref(file(&more, 7)));
-    assert!(matches!(base, Some(BaseLevel::At(1))), "it is more");
+    assert_eq!(base(&more), Some(1), "it is more");
     // A small one beside large ones changes nothing.
     let beside: Vec<_> = level_0(8).chain([(0, 11, 1, "a", "z")]).collect();
     let plan = pick(&version(&beside), false, &[]).expect("a plan");
@@ -143,10 +150,83 @@ fn files_of_level_0_that_would_skip_older_entries_are_left() {
     assert_eq!(pick(&version(&files), false, &[]), Some(expected));
 }
 
+/// As [`pick`], while much is written and nothing read.
+fn pick_in_load(version: &Version, busy: &[Reservation]) -> Option<Chosen> {
+    let settings = PlanSettings { gathers: true, ..settings(false) };
+    chosen(Planner { version, settings: &settings, busy }.pick())
+}
+
+/// Files of one megabyte in level 0, whose next numbers were kept free.
+fn flushed(numbers: std::ops::Range<u64>, others: &[File]) -> Version {
+    let files = numbers.clone().map(|number| (0, 2 * number, 1, "a", "z"));
+    let version = version(&files.chain(others.iter().copied()).collect::<Vec<_>>());
+    numbers.for_each(|number| file(&version, 2 * number).set_has_successor(true));
+    version
+}
+
+#[test]
+fn level_0_gathers_half_of_the_database_in_a_load() {
+    let large = |count: u64, size| {
+        version(&(0..count).map(|number| (0, 10 + number, size, "a", "z")).collect::<Vec<_>>())
+    };
+    let inputs = |chosen: Option<Chosen>| chosen.map(|chosen| chosen.3.len());
+    // At least 30 MB.
+    assert_eq!(inputs(pick_in_load(&large(7, 4), &[])), None);
+    assert_eq!(inputs(pick(&large(7, 4), false, &[])), Some(7), "not in a load");
+    assert_eq!(inputs(pick_in_load(&large(8, 4), &[])), Some(8));
+    // Or 36 files.
+    assert_eq!(inputs(pick_in_load(&large(35, 0), &[])), None);
+    assert_eq!(inputs(pick_in_load(&large(36, 0), &[])), Some(36));
+    // And 512 MB at most.
+    let beside = |size, count| {
+        let mut files: Vec<File> =
+            (0..count).map(|number| (0, 10 + number, 30, "a", "z")).collect();
+        files.push((6, 5, size, "0", "0"));
+        inputs(pick_in_load(&version(&files), &[]))
+    };
+    assert_eq!((beside(200, 6), beside(200, 7)), (None, Some(7)));
+    assert_eq!((beside(9_000, 17), beside(9_000, 18)), (None, Some(18)));
+}
+
+#[test]
+fn many_small_files_become_one_of_level_0() {
+    // Eleven are few.
+    assert_eq!(pick_in_load(&flushed(10..21, &[]), &[]), None);
+    let all = |numbers: std::ops::Range<u64>| {
+        let files: Vec<_> = numbers.rev().map(|number| 2 * number).collect();
+        Some((Reason::SmallFiles, 0, 0, files, vec![], false))
+    };
+    assert_eq!(pick_in_load(&flushed(10..22, &[]), &[]), all(10..22));
+    // Not what small ones have become, and nothing older than that, which would come to lie above.
+    let merged = [(0, 19, 9, "a", "z"), (0, 18, 1, "a", "z"), (1, 3, 1, "a", "z")];
+    assert_eq!(pick_in_load(&flushed(10..22, &merged), &[]), all(10..22));
+    // Beside a compaction of older ones.
+    let busy = [reservation(&[20, 22, 24], 1, "a", "z")];
+    let beside = flushed(10..25, &[]);
+    assert_eq!(pick(&beside, false, &busy), all(13..25));
+    assert_eq!(pick(&flushed(10..24, &[]), false, &busy), None, "eleven are left");
+    // And one after the other.
+    let both = [busy[0].clone(), Reservation { id: 2, ..reservation(&[48], 0, "a", "z") }];
+    assert_eq!(pick(&flushed(10..37, &[]), false, &both), None);
+    // A file whose next number is taken is older than the one that they become.
+    file(&beside, 48).set_has_successor(false);
+    assert_eq!(pick(&beside, false, &busy), None);
+    let more = flushed(9..25, &[]);
+    file(&more, 48).set_has_successor(false);
+    let busy = [reservation(&[18, 20], 1, "a", "z")];
+    let plan = pick(&more, false, &busy);
+    assert_eq!(plan, all(11..24));
+    let planner = Planner { version: &more, settings: &settings(false), busy: &busy };
+    assert_eq!(planner.pick().and_then(|plan| plan.first_number()), Some(47));
+    // Without one that was flushed since the database was opened no number is free.
+    let found: Vec<File> = (10..22).map(|number| (0, number, 1, "a", "z")).collect();
+    assert_eq!(pick_in_load(&version(&found), &[]), None);
+}
+
 /// A compaction of level 2 would begin after the other for as long as that level is full.
 #[test]
 fn level_0_is_not_kept_from_level_2_again_and_again() {
-    let mut files: Vec<File> = (7..11).map(|number| (0, number, 60, "a", "z")).collect();
+    let mut files: Vec<File> = (7..11).map(|number| (0, number, 24, "a", "z")).collect();
     files.extend([(2, 4, 60, "a", "c"), (2, 5, 60, "d", "f"), (2, 12, 50, "h", "i")]);
     files.push((3, 6, 300, "a", "c"));
     let busy = [reservation(&[4, 6], 3, "a", "c")];
@@ -157,6 +237,16 @@ fn level_0_is_not_kept_from_level_2_again_and_again() {
         pick(&version(&older), false, &busy),
         None,
         "nor while table 13 is to be compacted first"
+    );
+    let newer = (11..13).map(|number| (0, 10 + number, 1, "a", "z"));
+    let with_newer: Vec<_> = files.iter().copied().chain(newer).collect();
+    let [down] = &busy;
+    let within = Reservation { id: 2, ..reservation(&[21, 22], 0, "a", "z") };
+    let busy_within = [down.clone(), within];
+    assert_eq!(
+        pick(&version(&with_newer), false, &busy_within),
+        None,
+        "nor while newer files become one within level 0"
     );
     files.retain(|(level, ..)| *level > 0);
     let moved = Some((Reason::Size, 2, 3, vec![5], vec![], true));

@@ -46,6 +46,7 @@ pub(super) fn sample_read(core: &DbImpl, kind: Read, wasted: Option<&Arc<FileMet
     }
     core.background.open_tables_ahead();
     if !core.files.options.seek_compaction {
+        core.background.read_stats.note(core.views.visible_sequence());
         return;
     }
     let exhausted = |file: &Arc<FileMeta>| {

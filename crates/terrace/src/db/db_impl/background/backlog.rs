@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::base::error::Result;
 use crate::base::locks::MutexGuard;
-use crate::compaction::limits::LEVEL_0_TRIGGER;
+use crate::compaction::limits::{LEVEL_0_GATHERED, LEVEL_0_TRIGGER, gathered_bytes};
+use crate::version::version::Version;
 use crate::write::throttle::Backlog;
 
 use crate::db::db_impl::background::state::State;
@@ -18,6 +19,8 @@ const MAX_IMMUTABLES: usize = 8;
 
 /// Files in level 0 at which writers go at half the speed of compactions.
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
+/// And bytes, as many times those at which they begin to slow down.
+const LEVEL_0_LIMIT_TIMES: f64 = 3.0;
 
 impl Background {
     /// Waits until the queue of immutable memtables takes another one.
@@ -97,12 +100,30 @@ impl Background {
             limit: limit as f64,
             bytes_per_second: state.flush_speed.get(),
         };
-        let level_0 = Backlog {
-            waiting: self.views.current.load().version.levels[0].len() as f64,
-            comfortable: LEVEL_0_COMFORTABLE as f64,
-            limit: LEVEL_0_LIMIT as f64,
+        let version = self.views.current.load().version.clone();
+        // Where level 0 gathers files, that is not for want of time.
+        let gathered = if self.is_gathering(state) { LEVEL_0_GATHERED } else { 0 };
+        let files = Backlog {
+            waiting: version.levels[0].len() as f64,
+            comfortable: (gathered + LEVEL_0_COMFORTABLE) as f64,
+            limit: (gathered + LEVEL_0_LIMIT) as f64,
             bytes_per_second: state.level_0_speed.get(),
         };
-        self.throttle.set(&[flushes, level_0]);
+        let comfortable = self.comfortable_bytes(&version) as f64;
+        let bytes = Backlog {
+            waiting: version.level_bytes(0) as f64,
+            comfortable,
+            limit: LEVEL_0_LIMIT_TIMES * comfortable,
+            bytes_per_second: state.level_0_speed.get(),
+        };
+        self.throttle.set(&[flushes, files, bytes]);
+    }
+
+    /// The bytes in level 0 at which writers begin to slow down: what it gathers, or
+    /// `LEVEL_0_COMFORTABLE` memtables.
+    fn comfortable_bytes(&self, version: &Version) -> u64 {
+        let buffer = self.files.options.write_buffer_size as u64;
+        let files = buffer.saturating_mul(LEVEL_0_COMFORTABLE as u64);
+        gathered_bytes(version).max(files)
     }
 }

@@ -8,7 +8,7 @@ use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::compaction::filter::AppliedFilter;
 use crate::compaction::job::CompactionJob;
-use crate::compaction::output::Output;
+use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::plan::{Plan, Reason};
 use crate::compaction::subcompactions;
 use crate::version::edit::VersionEdit;
@@ -119,9 +119,8 @@ impl Background {
             if plan.is_trivial_move {
                 plan.inputs[0][0].earn_seeks();
             }
-            if plan.level == 0 && !plan.is_trivial_move {
-                let user_bytes = plan.inputs[0].len() * self.files.options.write_buffer_size;
-                state.level_0_speed.record(user_bytes as u64, micros);
+            if plan.level == 0 && !plan.is_intra_level_0() && !plan.is_trivial_move {
+                state.level_0_speed.record(self.counters.user_bytes_of(&plan.inputs[0]), micros);
             }
             state.release(reservation);
             replaced = self.swap_view(&mut state, |view| View {
@@ -159,7 +158,10 @@ impl Background {
             tables: self.files.tables.clone(),
             values: self.files.values.clone(),
             order: self.files.order.clone(),
-            outputs: self.compaction_settings(plan.output_level),
+            outputs: OutputSettings {
+                first_number: plan.first_number(),
+                ..self.compaction_settings(plan.output_level)
+            },
             max_file_size: self.files.options.max_file_size as u64,
             snapshots,
             filter,

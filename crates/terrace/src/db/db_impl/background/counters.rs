@@ -2,9 +2,15 @@
 //!
 //! Any thread, without a lock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::version::NUM_LEVELS;
+use crate::version::file_meta::FileMeta;
+
+/// Bytes that users write for one of a table, at most: more are taken for bytes of entries that were
+/// overwritten in the memtable.
+const MOST_USER_BYTES: f64 = 16.0;
 
 /// Work done for one level since the database was opened.
 #[derive(Default)]
@@ -37,6 +43,18 @@ impl Counters {
     pub(in crate::db) fn record_flush(&self, level: usize, bytes: u64, micros: u64) {
         self.flush_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.record(level, 0, bytes, micros);
+    }
+
+    /// About as many bytes as users wrote for the entries of these files.
+    pub(in crate::db) fn user_bytes_of(&self, files: &[Arc<FileMeta>]) -> u64 {
+        let bytes: u64 =
+            files.iter().map(|file| file.size.saturating_add(file.value_bytes())).sum();
+        let loaded = self.loaded_bytes.load(Ordering::Relaxed);
+        let user = self.user_bytes.load(Ordering::Relaxed).saturating_sub(loaded);
+        let flushed = self.flush_bytes.load(Ordering::Relaxed);
+        // Entries that an open recovered were flushed, but not written since.
+        let ratio = user as f64 / flushed.max(1) as f64;
+        (bytes as f64 * ratio.clamp(1.0, MOST_USER_BYTES)) as u64
     }
 
     /// A table of a bulk load. Called under the commit lock.

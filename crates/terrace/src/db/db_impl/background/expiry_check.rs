@@ -25,9 +25,9 @@ impl Background {
         {
             return;
         }
-        let core = Arc::downgrade(self);
+        let later = self.jobs.later(self);
         let job = move || {
-            if let Some(core) = core.upgrade() {
+            if let Some(core) = later.hold() {
                 core.check_expired();
             }
         };
@@ -47,14 +47,13 @@ impl Background {
     }
 
     fn check_expired(self: &Arc<Self>) {
-        let core = self.jobs.hold(self);
-        core.files.catalogue.is_check_due.store(false, Ordering::Release);
-        if core.files.closed.load(Ordering::Relaxed) {
+        self.files.catalogue.is_check_due.store(false, Ordering::Release);
+        if self.files.closed.load(Ordering::Relaxed) {
             return;
         }
-        core.learn_contents();
-        core.schedule(&mut core.state.lock());
-        core.schedule_expiry_check();
+        self.learn_contents();
+        self.schedule(&mut self.state.lock());
+        self.schedule_expiry_check();
     }
 
     /// Opens every table of which it is not known when its entries expire, once: those that are

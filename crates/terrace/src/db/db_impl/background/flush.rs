@@ -8,9 +8,9 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::user_key;
 use crate::base::mutation::mutated;
 use crate::compaction::drop_rules::DropRules;
+use crate::compaction::inputs::{DEEPEST_FLUSH_LEVEL, Planner};
 use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::plan::Reservation;
-use crate::compaction::planner::{DEEPEST_FLUSH_LEVEL, Planner};
 use crate::memtable::MemTable;
 use crate::version::edit::VersionEdit;
 use crate::version::filename;
@@ -66,7 +66,7 @@ impl Background {
         if next.is_none() {
             state.flushing -= 1;
         }
-        next.map(|immutable| (immutable, self.files.numbers.take()))
+        next.map(|immutable| (immutable, self.files.numbers.take_with_successor()))
     }
 
     /// Makes a memtable a table with this number and installs it, once those ahead of it have been.
@@ -114,6 +114,9 @@ impl Background {
         match &installed {
             Ok(version) => {
                 self.made_version(version, output.as_slice());
+                if let Some(file) = version.levels[0].iter().find(|file| file.number == number) {
+                    file.set_has_successor(true);
+                }
                 let written = output.iter_mut().flat_map(|output| &mut output.value_files);
                 self.files.flushed_values.keep(version, written);
                 // Before any thread sees that the memtable is flushed: from then on no log of it
@@ -131,6 +134,7 @@ impl Background {
             let version = installed?;
             recovered = std::mem::take(&mut state.has_failed);
             state.immutables.pop_front();
+            state.has_flushed = true;
             // Those beside it get as much done.
             let bytes = immutable.memtable.memory_usage() * state.flushing.max(1);
             state.flush_speed.record(bytes as u64, micros);

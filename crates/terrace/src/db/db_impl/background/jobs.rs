@@ -6,7 +6,7 @@
 //! has deleted the database; so a close waits until no thread has any.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::base::locks::{Condvar, Mutex};
 use crate::env::{Env, Priority};
@@ -28,6 +28,11 @@ impl Jobs {
     pub(in crate::db) fn hold<T>(&self, core: &Arc<T>) -> Held<T> {
         *self.0.holding.lock() += 1;
         Held { core: core.clone(), _holding: Holding(self.0.clone()) }
+    }
+
+    /// The core, for a job that did not keep it while it was not due, if the core is still there.
+    pub(in crate::db) fn later<T>(&self, core: &Arc<T>) -> Later<T> {
+        Later { core: Arc::downgrade(core), threads: self.0.clone() }
     }
 
     /// Runs a job of the core's on a background thread.
@@ -56,6 +61,21 @@ pub(in crate::db) struct Held<T> {
     core: Arc<T>,
     /// Fields are dropped in this order.
     _holding: Holding,
+}
+
+/// The core for later, if it is still there.
+pub(in crate::db) struct Later<T> {
+    core: Weak<T>,
+    threads: Arc<Threads>,
+}
+
+impl<T> Later<T> {
+    pub(in crate::db) fn hold(&self) -> Option<Held<T>> {
+        // Counted first: who waits for the last one waits for this one, too.
+        *self.threads.holding.lock() += 1;
+        let _holding = Holding(self.threads.clone());
+        Some(Held { core: self.core.upgrade()?, _holding })
+    }
 }
 
 struct Holding(Arc<Threads>);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::base::error::{ErrorKind, Result};
+use crate::compaction::inputs::Planner;
 use crate::compaction::plan::Plan;
-use crate::compaction::planner::{ManualRange, Planner};
+use crate::compaction::planner::ManualRange;
 use crate::version::NUM_LEVELS;
 use crate::version::version::Version;
 

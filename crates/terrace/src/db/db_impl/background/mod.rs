@@ -16,6 +16,7 @@ mod expiry_check;
 pub(in crate::db) mod failure;
 mod flush;
 mod jobs;
+mod load;
 pub(in crate::db) mod manual;
 mod obsolete_files;
 mod open_ahead;
@@ -31,10 +32,10 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::locks::{AtomicU64, Condvar, Mutex};
+use crate::compaction::inputs::{PlanSettings, Planner};
 use crate::compaction::limits::{self, LEVEL_0_TRIGGER};
 use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::plan::Reason;
-use crate::compaction::planner::{PlanSettings, Planner};
 use crate::compaction::rate_limiter::RateLimiter;
 use crate::env::Priority;
 use crate::version::version::Version;
@@ -140,7 +141,10 @@ impl Background {
     fn schedule_compactions(self: &Arc<Self>, state: &mut State) {
         while state.manual == 0 && state.compactions < self.compactions_at_once(state) {
             let version = self.views.current.load().version.clone();
-            let settings = self.plan_settings(state.is_write_idle, state.range_delete_bytes);
+            let settings = PlanSettings {
+                gathers: self.gathers(state),
+                ..self.plan_settings(state.is_write_idle, state.range_delete_bytes)
+            };
             let planner =
                 Planner { version: &version, settings: &settings, busy: &state.reservations };
             let Some(plan) = planner.pick().map(Arc::new) else {
@@ -150,6 +154,10 @@ impl Background {
                 }
                 break;
             };
+            if plan.is_intra_level_0() {
+                // Also if the compaction fails: its table may be in a MANIFEST that comes back.
+                plan.inputs[0][0].set_has_successor(false);
+            }
             if plan.reason == Reason::RangeDelete && !plan.is_trivial_move {
                 let left = state.range_delete_bytes.saturating_sub(plan.input_bytes());
                 state.range_delete_bytes = left;
@@ -168,9 +176,7 @@ impl Background {
     /// are no reads, or a caller of [`wait_idle`](Self::wait_idle).
     fn compactions_at_once(&self, state: &State) -> usize {
         let threads = self.files.options.background_threads;
-        let slows_writers = self.views.current.load().version.levels[0].len() > LEVEL_0_COMFORTABLE;
-        let has_readers = self.read_stats.has_read_since(state.switched_at[0]);
-        let is_awaited = state.awaited > 0 || (slows_writers && !has_readers);
+        let is_awaited = state.awaited > 0 || self.is_only_written(state);
         if is_awaited { threads } else { threads.saturating_sub(1).max(1) }
     }
 
@@ -268,6 +274,7 @@ impl Background {
             // In a database larger than memory such steps would take the device and the page cache
             // from the reads.
             ahead_of_reads: !self.files.tables.exceed_memory(),
+            gathers: false,
             expired_before: self.files.catalogue.expired_before(self.files.env.as_ref()),
         }
     }

@@ -74,6 +74,11 @@ impl ReadStats {
         self.samples.fetch_add(1, Ordering::Relaxed) == IDLE_AFTER_SAMPLES || is_time
     }
 
+    /// Takes note of a sampled read for [`has_read_since`](Self::has_read_since) alone.
+    pub(in crate::db) fn note(&self, sequence: SequenceNumber) {
+        self.last_sequence.store(sequence, Ordering::Relaxed);
+    }
+
     /// Has [`sample`](Self::sample) say so when the reads have been worth rewriting `bytes`, unless
     /// they have been already.
     pub(in crate::db) fn look_again(&self, bytes: u64) {

@@ -74,8 +74,12 @@ pub(in crate::db) struct State {
     pub(in crate::db) flushing: usize,
     /// Whether there have been reads and no full memtable lately.
     pub(in crate::db) is_write_idle: bool,
+    /// Whether there was more to compact than was done, and no pause in flushes since.
+    pub(in crate::db) is_loading: bool,
+    /// Whether there was a flush since that was last looked at.
+    pub(in crate::db) has_flushed: bool,
     pub(in crate::db) compactions: usize,
-    /// See [`PlanSettings`](crate::compaction::planner::PlanSettings).
+    /// See [`PlanSettings`](crate::compaction::inputs::PlanSettings).
     pub(in crate::db) range_delete_bytes: u64,
     /// Manual compactions in progress: automatic ones wait.
     pub(in crate::db) manual: usize,
