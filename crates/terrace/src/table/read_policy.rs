@@ -96,7 +96,10 @@ impl ReadPolicy {
     /// Learns from the result of a read.
     pub(super) fn learn<T>(&self, result: Result<T>) -> Result<T> {
         if self.automatic
-            && result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Io)
+            && result.as_ref().is_err_and(|error| {
+                // What has no descriptors to spare says nothing about the device.
+                error.kind() == ErrorKind::Io && !error.is_out_of_descriptors()
+            })
             && !mutated("read-access-after-error")
         {
             self.unmapped.store(true, Ordering::Relaxed);

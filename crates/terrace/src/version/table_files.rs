@@ -15,7 +15,7 @@
 //!    in the child than its memory says.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -35,6 +35,9 @@ pub(super) const SPARE_DESCRIPTORS: usize = 6;
 /// take it first.
 const RETRIES: usize = 4;
 
+/// So many files are opened before one more may be open, after the process had run out.
+const REGAIN: usize = 64;
+
 /// What `open` returns, called again while the process has run out of descriptors and `spare` has
 /// closed some.
 pub(super) fn retry_sparing<T>(
@@ -51,11 +54,32 @@ pub(super) fn retry_sparing<T>(
     result
 }
 
+/// What `open` returns for the first of `paths` that is there, and that path.
+pub(super) fn open_first<T>(
+    paths: impl IntoIterator<Item = PathBuf>,
+    mut open: impl FnMut(&Path) -> Result<T>,
+) -> Result<(T, PathBuf)> {
+    let mut missing = None;
+    for path in paths {
+        match open(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                missing.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(missing.unwrap_or_else(|| Error::corruption("a table has no name")))
+}
+
 /// Bounds how many files of tables hold a descriptor.
 pub(super) struct TableFiles {
     env: Arc<dyn Env>,
-    /// Falls when the process runs out of descriptors.
+    /// Falls when the process runs out of descriptors, and rises slowly up to `most`.
     capacity: AtomicUsize,
+    most: usize,
+    /// Files opened while `capacity` was less than that.
+    opened: AtomicUsize,
     /// Handles that are open, and those that are being opened.
     live: AtomicUsize,
     /// Those that may be closed, in the order of a clock.
@@ -101,6 +125,8 @@ impl TableFiles {
         Arc::new(TableFiles {
             env,
             capacity: AtomicUsize::new(capacity),
+            most: capacity,
+            opened: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
             ring: Mutex::default(),
             origin: Origin::here(),
@@ -121,25 +147,30 @@ impl TableFiles {
             && self.close_one().is_some()
         {}
         let file = self.env.open_random(path, access)?;
+        if self.capacity() < self.most
+            && (self.opened.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(REGAIN)
+        {
+            self.capacity.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(Opened { file, origin: Origin::here(), _place: place })
     }
 
-    /// What a table reads that is in the file at `path`. A mapped file holds no descriptor.
+    /// What a table reads whose file is at one of `paths`. A mapped file holds no descriptor.
     pub(super) fn readable(
         self: &Arc<Self>,
         opened: Opened,
-        path: &Path,
+        paths: Vec<PathBuf>,
     ) -> Arc<dyn RandomAccessFile> {
         match opened.file.mapped() {
             Some(_) => opened.file.clone(),
-            None => self.unmapped(opened, path),
+            None => self.unmapped(opened, paths),
         }
     }
 
-    fn unmapped(self: &Arc<Self>, opened: Opened, path: &Path) -> Arc<TableFile> {
+    fn unmapped(self: &Arc<Self>, opened: Opened, paths: Vec<PathBuf>) -> Arc<TableFile> {
         let file = Arc::new_cyclic(|itself| TableFile {
             files: self.clone(),
-            path: path.into(),
+            paths: paths.into(),
             size: opened.file.size(),
             reads_in_background: opened.file.reads_in_background(),
             open: ArcSwapOption::empty(),
@@ -193,7 +224,7 @@ impl TableFiles {
     }
 
     /// Gives one handle up that was not used lately, if there is one. Whether that leaves a
-    /// descriptor, as one that a parent opened does not.
+    /// descriptor, as one that a parent opened does not, nor one that is being read.
     fn close_one(&self) -> Option<bool> {
         let mut ring = self.lock_ring()?;
         // Twice round: the first may only clear marks.
@@ -206,7 +237,8 @@ impl TableFiles {
             }
             drop(ring);
             // Until now no read opened the file again, so that it is not in the ring.
-            return Some(file.open.swap(None).is_some_and(|opened| !opened.is_inherited()));
+            let opened = file.open.swap(None).and_then(Arc::into_inner);
+            return Some(opened.is_some_and(|opened| !opened.is_inherited()));
         }
         None
     }
@@ -215,7 +247,8 @@ impl TableFiles {
 /// The file of a table, whose descriptor may be closed.
 pub(super) struct TableFile {
     files: Arc<TableFiles>,
-    path: Box<Path>,
+    /// A range delete renames it.
+    paths: Box<[PathBuf]>,
     size: u64,
     reads_in_background: bool,
     open: ArcSwapOption<Opened>,
@@ -260,10 +293,13 @@ impl TableFile {
     /// Opens the file again.
     #[cold]
     fn reopen(&self) -> Result<Arc<Opened>> {
-        let opened = self.files.open(&self.path, ReadAccess::Pread);
-        let opened = opened.map_err(|error| self.files.explain(error))?;
-        let (path, size) = (self.path.display(), opened.file.size());
+        let count = if mutated("renamed-tables") { 1 } else { self.paths.len() };
+        let paths = self.paths[..count].iter().cloned();
+        let opened = open_first(paths, |path| self.files.open(path, ReadAccess::Pread));
+        let (opened, path) = opened.map_err(|error| self.files.explain(error))?;
+        let size = opened.file.size();
         if size != self.size && !mutated("reopened-table-size") {
+            let path = path.display();
             let message = format!("{path}: is {size} bytes long, and was {} before", self.size);
             return Err(Error::corruption(message));
         }
@@ -337,7 +373,7 @@ mod tests {
 
     fn open(files: &Arc<TableFiles>) -> Arc<TableFile> {
         let path = Path::new(PATH);
-        files.unmapped(files.open(path, ReadAccess::Pread).expect("opens"), path)
+        files.unmapped(files.open(path, ReadAccess::Pread).expect("opens"), vec![path.into()])
     }
 
     fn live(files: &TableFiles) -> usize {
@@ -385,13 +421,18 @@ mod tests {
         assert!(files.spare() && live(&files) == 0 && files.capacity() == 1);
         assert!(!files.spare());
         assert_eq!(kept.read_at(9, &mut [0; 4]).expect("reads"), 1);
+        // One more with every so many.
+        (0..REGAIN).for_each(|_| drop(open(&files)));
+        assert_eq!(files.capacity(), 2);
+        (0..200 * REGAIN).for_each(|_| drop(open(&files)));
+        assert_eq!(files.capacity(), 100);
     }
 
     #[test]
     fn a_mapped_file_is_read_as_it_is_and_counts_for_nothing() {
         let files = table_files(1);
         let opened = files.open(Path::new(PATH), ReadAccess::Mapped).expect("opens");
-        let mapped = files.readable(opened, Path::new(PATH));
+        let mapped = files.readable(opened, vec![PATH.into()]);
         assert_eq!((mapped.mapped(), live(&files)), (Some(&b"0123456789"[..]), 0));
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::Guard;
 
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::fork::Origin;
 use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
@@ -22,7 +22,7 @@ use crate::table::{MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_next
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
-use super::table_files::{Opened, SPARE_DESCRIPTORS, TableFiles, retry_sparing};
+use super::table_files::{Opened, SPARE_DESCRIPTORS, TableFiles, open_first, retry_sparing};
 
 /// An open table, pinned without touching a shared reference count where possible.
 pub(crate) struct TableRef(Guard<Option<Arc<Table>>>);
@@ -154,9 +154,8 @@ impl TableSet {
             return table.prefetch_next(backward);
         }
         // Not even the last descriptor of the process is worth closing others for this.
-        let mut names = (self.names)(file.number).into_iter();
-        let open = |name| self.files.open(&self.dir.join(name), self.access_now()).ok();
-        if let Some(Opened { file, .. }) = &names.find_map(open) {
+        let open = |path: &Path| self.files.open(path, self.access_now());
+        if let Ok((Opened { file, .. }, _)) = &open_first(self.paths(file.number), open) {
             ask_for_next_file(file.as_ref(), &self.settings.policy.end_share, backward);
         }
     }
@@ -336,10 +335,7 @@ impl TableSet {
     }
 
     fn read_table(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
-        let open = || {
-            self.open_named(file.number, |path, access| self.files.open(path, access))
-                .map(|(opened, name)| (opened, self.dir.join(name)))
-        };
+        let open = || self.open_named(file.number, |path, access| self.files.open(path, access));
         let (mut opened, mut path) = open()?;
         if opened.file.mapped().is_none()
             && self.access_now() != ReadAccess::Pread
@@ -360,7 +356,7 @@ impl TableSet {
         if opened.file.mapped().is_none() && !self.has_unmapped.load(Ordering::Relaxed) {
             self.has_unmapped.store(true, Ordering::Relaxed);
         }
-        let readable = self.files.readable(opened, &path);
+        let readable = self.files.readable(opened, self.paths(file.number).collect());
         let table = Arc::new(Table::open(readable, display, self.settings.clone())?);
         if let Some(properties) = table.properties() {
             file.learn(Contents::from(properties));
@@ -372,31 +368,29 @@ impl TableSet {
         if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access }
     }
 
-    /// Opens the file of table `number` under its present or its old name. It holds its descriptor,
-    /// if it has one, until it is dropped.
+    /// Where table `number` may be.
+    fn paths(&self, number: u64) -> impl Iterator<Item = PathBuf> {
+        (self.names)(number).into_iter().map(|name| self.dir.join(name))
+    }
+
+    /// Opens the file of table `number`, and says which of its names it has. It holds its
+    /// descriptor, if it has one, until it is dropped.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
-        self.open_named(number, |path, access| self.env.open_random(path, access))
+        let (file, path) =
+            self.open_named(number, |path, access| self.env.open_random(path, access))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((file, name))
     }
 
     fn open_named<T>(
         &self,
         number: u64,
         open: impl Fn(&Path, ReadAccess) -> Result<T>,
-    ) -> Result<(T, String)> {
+    ) -> Result<(T, PathBuf)> {
         let access = self.access_now();
-        let mut missing = None;
-        for name in (self.names)(number) {
-            let path = self.dir.join(&name);
-            match retry_sparing(|| open(&path, access), || self.spare_descriptors()) {
-                Ok(file) => return Ok((file, name)),
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    missing.get_or_insert(error);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let no_name = || Error::corruption(format!("table {number} has no name"));
-        Err(self.files.explain(missing.unwrap_or_else(no_name)))
+        let spare = || self.spare_descriptors();
+        open_first(self.paths(number), |path| retry_sparing(|| open(path, access), spare))
+            .map_err(|error| self.files.explain(error))
     }
 
     /// Closes descriptors of tables, and keeps fewer from now on, because the process has run out.

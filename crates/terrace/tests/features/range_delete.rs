@@ -165,6 +165,31 @@ fn a_prefix_goes_and_under_another_order_it_cannot() {
     assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
 }
 
+/// A table's file may be closed and have another name when it is opened again.
+#[test]
+fn what_began_before_opens_files_again_that_are_out_of_sight() {
+    let fs = SimFs::new();
+    let options = removing().env(fs.env()).max_open_files(74).block_cache_size(0);
+    let db = Db::open(PATH, options).expect("opens");
+    for number in 0..200 {
+        db.put(key(number), "value").expect("a put");
+        db.flush().expect("a table of its own");
+    }
+    assert!(db.files().len() > 150, "{}", db.files().len());
+    let snapshot = db.snapshot();
+    let expect_all = || {
+        for number in 0..200 {
+            let found = snapshot.get(key(number)).expect("a read");
+            assert_eq!(found.as_deref(), Some(&b"value"[..]), "{number}");
+        }
+    };
+    expect_all();
+    db.delete_range(key(1)..key(199)).expect("a range delete");
+    assert!(fs.names(Path::new(PATH)).iter().any(|name| name.ends_with(".dbtmp")));
+    expect_all();
+    assert_eq!(db.iter().expect("entries").count(), 2);
+}
+
 /// Snapshots, cursors and transactions from before go on seeing the range, from files that no
 /// repair would take for tables; and when they go, so do these.
 #[test]
