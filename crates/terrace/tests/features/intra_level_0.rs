@@ -6,13 +6,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use terrace::{
-    CompactionFilter, Db, Event, EventListener, FilterDecision, Options, PosixEnv, ReadOptions,
+    CompactionFilter, Db, Env, Event, EventListener, FilterDecision, Options, PosixEnv, ReadOptions,
 };
 use terrace_testkit::leveldb::{Peer, PeerOptions};
+use terrace_testkit::simfs::{PowerLoss, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 use terrace_testkit::workload::Digest;
 
-use crate::subcompactions::{Map, contents, options};
+use crate::subcompactions::{Map, PATH, contents, options};
 
 /// The key at which the compaction into level 1 waits, and the one at which that within level 0 does.
 const GATES: [&[u8]; 2] = [b"gate 0", b"gate 1"];
@@ -61,11 +62,52 @@ impl EventListener for Gates {
     }
 }
 
-fn open(path: &Path, gates: &Arc<Gates>) -> Db {
-    let options = options(PosixEnv::shared(), 4)
-        .compaction_filter(Some(gates.clone()))
-        .listener(Some(gates.clone()));
+fn open(env: Arc<dyn Env>, path: &Path, gates: &Arc<Gates>) -> Db {
+    let options =
+        options(env, 4).compaction_filter(Some(gates.clone())).listener(Some(gates.clone()));
     Db::open(path, options).expect("opens")
+}
+
+/// A database of which a compaction from level 0 into level 1 and one within level 0 wait at their
+/// gates.
+struct Waiting {
+    db: Db,
+    expected: Map,
+    /// Of the next table.
+    number: usize,
+}
+
+impl Waiting {
+    fn new(env: Arc<dyn Env>, path: &Path, gates: &Arc<Gates>) -> Self {
+        let db = open(env, path, gates);
+        let mut waiting = Waiting { db, expected: Map::new(), number: 0 };
+        // In levels 2, 1 and 0: the compaction of the four in level 0 waits.
+        (0..6).for_each(|_| waiting.flush(Some(GATES[0])));
+        gates.await_that(|state| state.arrived[0]);
+        while !gates.state.lock().expect("no panic").arrived[1] && waiting.number < 40 {
+            waiting.flush(Some(GATES[1]));
+        }
+        gates.await_that(|state| state.arrived[1]);
+        waiting
+    }
+
+    /// Makes a table, which hides a key of the one before.
+    fn flush(&mut self, gate: Option<&[u8]>) {
+        let number = self.number;
+        let once = |number: usize| format!("once {number}").into_bytes();
+        let value = number.to_string().into_bytes();
+        let puts = [b"a".to_vec(), b"m".to_vec(), b"z".to_vec(), once(number)];
+        for key in puts.into_iter().chain(gate.map(<[u8]>::to_vec)) {
+            self.db.put(&key, &value).expect("a write");
+            self.expected.insert(key, value.clone());
+        }
+        if number > 0 {
+            self.db.delete(once(number - 1)).expect("a deletion");
+            self.expected.remove(&once(number - 1));
+        }
+        self.db.flush().expect("flushes");
+        self.number += 1;
+    }
 }
 
 fn digest(entries: &Map) -> Digest {
@@ -80,42 +122,13 @@ fn tables_within_level_0_become_one_beside_flushes_and_another_compaction() {
     let gates = Arc::new(Gates::default());
     let dir = tempfile::tempdir().expect("a directory");
     let (path, copy) = (dir.path().join("db"), dir.path().join("copy"));
-    let db = open(&path, &gates);
-    let mut expected = Map::new();
-    let mut flush = |number: usize, gate: Option<&[u8]>| {
-        for key in ["a", "m", "z"] {
-            let value = number.to_string().into_bytes();
-            db.put(key, &value).expect("a write");
-            expected.insert(key.into(), value);
-        }
-        // Each table hides a key of the one before.
-        let (key, deleted) = (format!("once {number}"), format!("once {}", number.wrapping_sub(1)));
-        db.put(&key, "here").expect("a write");
-        expected.insert(key.into(), b"here".into());
-        db.delete(&deleted).expect("a deletion");
-        expected.remove(deleted.as_bytes());
-        if let Some(gate) = gate {
-            db.put(gate, "").expect("a write");
-            expected.insert(gate.into(), Vec::new());
-        }
-        db.flush().expect("flushes");
-        expected.clone()
-    };
-    // In levels 2, 1 and 0: the compaction of the four in level 0 waits.
-    (0..6).for_each(|number| drop(flush(number, Some(GATES[0]))));
-    gates.await_that(|state| state.arrived[0]);
-    let mut number = 6;
-    let mut before = Map::new();
-    while !gates.state.lock().expect("no panic").arrived[1] && number < 40 {
-        before = flush(number, Some(GATES[1]));
-        number += 1;
-    }
-    gates.await_that(|state| state.arrived[1]);
-    let snapshot = db.snapshot();
+    let mut waiting = Waiting::new(PosixEnv::shared(), &path, &gates);
+    let (snapshot, before) = (waiting.db.snapshot(), waiting.expected.clone());
     // Newer than what becomes one table now.
-    (number..number + 3).for_each(|number| drop(flush(number, None)));
+    (0..3).for_each(|_| waiting.flush(None));
     gates.change(|state| state.open[1] = true);
     gates.await_that(|state| state.ended.contains(&(0, 0)));
+    let Waiting { db, expected, .. } = waiting;
     let now = ReadOptions::new();
     assert_eq!(contents(&db, &now), expected);
     assert_eq!(contents(&db, &ReadOptions::new().snapshot(&snapshot)), before);
@@ -136,6 +149,43 @@ fn tables_within_level_0_become_one_beside_flushes_and_another_compaction() {
     assert!(db.verify().expect("checks").problems.is_empty());
     drop(snapshot);
     db.close().expect("closes");
-    let db = open(&path, &gates);
+    let db = open(PosixEnv::shared(), &path, &gates);
     assert_eq!(contents(&db, &now), expected);
+}
+
+/// At each step of both compactions, and of flushes between them.
+#[test]
+fn power_may_go_at_any_step() {
+    let _watchdog = Watchdog::new(Duration::from_secs(300), "compactions within level 0");
+    let gates = Arc::new(Gates::default());
+    let fs = SimFs::new();
+    let path = Path::new(PATH);
+    let mut waiting = Waiting::new(fs.env(), path, &gates);
+    fs.record();
+    gates.change(|state| state.open[1] = true);
+    gates.await_that(|state| state.ended.contains(&(0, 0)));
+    gates.change(|state| state.open[0] = true);
+    waiting.db.wait_idle().expect("comes to rest");
+    let recording = fs.take_recording();
+    let expected = std::mem::take(&mut waiting.expected);
+    let mut replay = recording.replay();
+    loop {
+        let at = replay.at();
+        let random = (0..3).map(|seed| PowerLoss::random(seed << 32 | at as u64));
+        for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT].into_iter().chain(random) {
+            let fs = replay.power_loss(loss);
+            let db = Db::open(path, options(fs.env(), 2)).expect("opens");
+            let found = contents(&db, &ReadOptions::new());
+            assert_eq!(found, expected, "{loss:?} before {}", recording.describe(at));
+            db.put("after", "the cut").expect("a write");
+            db.compact_range::<&[u8]>(..).expect("a compaction");
+            let mut found = contents(&db, &ReadOptions::new());
+            found.remove(&b"after"[..]);
+            assert_eq!(found, expected, "{loss:?} before {}", recording.describe(at));
+        }
+        if !replay.advance() {
+            break;
+        }
+    }
+    assert!(recording.len() > 20, "{}", recording.len());
 }
