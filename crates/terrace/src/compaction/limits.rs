@@ -49,9 +49,14 @@ pub(crate) fn one_run_allowance(removed: u64, left: u64) -> u64 {
 pub(crate) fn pending_bytes(version: &Version) -> u64 {
     let level_0 = &version.levels[0];
     let over_0 = if level_0.len() >= LEVEL_0_TRIGGER { total_size(level_0) } else { 0 };
+    over_0 + pending_below_level_0(version)
+}
+
+/// Of the [`pending_bytes`] those that are not in level 0.
+pub(crate) fn pending_below_level_0(version: &Version) -> u64 {
     let deeper = (1..NUM_LEVELS - 1)
         .map(|level| version.level_bytes(level).saturating_sub(level_limit(level)));
-    over_0 + deeper.sum::<u64>()
+    deeper.sum()
 }
 
 /// Computes ahead what plans for `version` need, so that planning, which is done under a lock, is

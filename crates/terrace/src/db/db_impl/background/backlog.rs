@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::base::error::Result;
 use crate::base::locks::MutexGuard;
-use crate::compaction::limits::{LEVEL_0_GATHERED, LEVEL_0_TRIGGER, gathered_bytes};
+use crate::compaction::limits::{
+    LEVEL_0_GATHERED, LEVEL_0_TRIGGER, gathered_bytes, pending_below_level_0,
+};
 use crate::version::version::Version;
 use crate::write::throttle::Backlog;
 
@@ -19,6 +21,9 @@ const MAX_IMMUTABLES: usize = 8;
 
 /// Files in level 0 at which writers go at half the speed of compactions.
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
+/// Bytes that deeper levels have beyond their limits at which writers begin to slow down: each of them
+/// is rewritten with several others, a few seconds of work for all of them.
+const PENDING_COMFORTABLE: f64 = (256 << 20) as f64;
 /// And bytes, as many times those at which they begin to slow down.
 const LEVEL_0_LIMIT_TIMES: f64 = 3.0;
 
@@ -116,7 +121,13 @@ impl Background {
             limit: LEVEL_0_LIMIT_TIMES * comfortable,
             bytes_per_second: state.level_0_speed.get(),
         };
-        self.throttle.set(&[flushes, files, bytes]);
+        let deeper = Backlog {
+            waiting: pending_below_level_0(&version) as f64,
+            comfortable: PENDING_COMFORTABLE,
+            limit: LEVEL_0_LIMIT_TIMES * PENDING_COMFORTABLE,
+            bytes_per_second: state.level_0_speed.get(),
+        };
+        self.throttle.set(&[flushes, files, bytes, deeper]);
     }
 
     /// The bytes in level 0 at which writers begin to slow down: what it gathers, or
