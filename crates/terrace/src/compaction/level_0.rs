@@ -40,8 +40,9 @@ const SMALL_TIMES: u64 = 8;
 #[derive(Default)]
 pub(super) struct LevelZero {
     pub(super) plan: Option<Plan>,
-    /// The level whose compaction in progress keeps files of level 0 from it, that are to skip others:
-    /// while another compaction of that level begins, level 0 waits on.
+    /// The level from which files of level 0, that are to skip others, are kept by a compaction of it in
+    /// progress, or because they become one first: while another compaction of that level begins,
+    /// level 0 waits on.
     pub(super) awaited: Option<usize>,
 }
 

@@ -24,6 +24,9 @@ const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
 /// Bytes that deeper levels have beyond their limits at which writers begin to slow down: each of them
 /// is rewritten with several others, a few seconds of work for all of them.
 const PENDING_COMFORTABLE: f64 = (256 << 20) as f64;
+/// The speed that compactions of deeper levels are taken to have at least, in bytes of user data a
+/// second: that of level 0 need not be theirs.
+const DEEPER_SPEED: f64 = 8e6;
 /// And bytes, as many times those at which they begin to slow down.
 const LEVEL_0_LIMIT_TIMES: f64 = 3.0;
 
@@ -125,9 +128,12 @@ impl Background {
             waiting: pending_below_level_0(&version) as f64,
             comfortable: PENDING_COMFORTABLE,
             limit: LEVEL_0_LIMIT_TIMES * PENDING_COMFORTABLE,
-            bytes_per_second: state.level_0_speed.get(),
+            bytes_per_second: state.level_0_speed.get().max(DEEPER_SPEED),
         };
-        self.throttle.set(&[flushes, files, bytes, deeper]);
+        // Writers cannot speed a manual compaction up, which leaves others undone.
+        let deeper = Some(deeper).filter(|_| state.manual == 0);
+        let backlogs = [flushes, files, bytes].into_iter().chain(deeper);
+        self.throttle.set(&backlogs.collect::<Vec<_>>());
     }
 
     /// The bytes in level 0 at which writers begin to slow down: what it gathers, or

@@ -19,6 +19,9 @@ use crate::db::db_impl::background::failure::caught;
 use crate::db::options::events::Event;
 use crate::db::view::View;
 
+/// Bytes of user data of which a compaction of level 0 shows how fast they are.
+const MEASURED_BYTES: u64 = 1 << 20;
+
 impl Background {
     pub(in crate::db) fn compaction_job(
         self: &Arc<Self>,
@@ -120,7 +123,11 @@ impl Background {
                 plan.inputs[0][0].earn_seeks();
             }
             if plan.level == 0 && !plan.is_intra_level_0() && !plan.is_trivial_move {
-                state.level_0_speed.record(self.counters.user_bytes_of(&plan.inputs[0]), micros);
+                let user_bytes = self.counters.user_bytes_of(&plan.inputs[0]);
+                // A little above much says nothing of speed.
+                if user_bytes >= MEASURED_BYTES {
+                    state.level_0_speed.record(user_bytes, micros);
+                }
             }
             state.release(reservation);
             replaced = self.swap_view(&mut state, |view| View {

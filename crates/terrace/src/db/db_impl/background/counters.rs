@@ -53,7 +53,7 @@ impl Counters {
         let user = self.user_bytes.load(Ordering::Relaxed).saturating_sub(loaded);
         let flushed = self.flush_bytes.load(Ordering::Relaxed);
         // Entries that an open recovered were flushed, but not written since.
-        let ratio = user as f64 / flushed.max(1) as f64;
+        let ratio = if flushed == 0 { 1.0 } else { user as f64 / flushed as f64 };
         (bytes as f64 * ratio.clamp(1.0, MOST_USER_BYTES)) as u64
     }
 

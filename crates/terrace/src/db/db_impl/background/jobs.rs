@@ -6,6 +6,7 @@
 //! has deleted the database; so a close waits until no thread has any.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::base::locks::{Condvar, Mutex};
@@ -15,6 +16,8 @@ use crate::env::{Env, Priority};
 struct Threads {
     /// How many jobs have hold of the core, begun or not.
     holding: Mutex<usize>,
+    /// Whether no more may have, which is set with `holding` locked.
+    is_over: AtomicBool,
     /// Signalled when one has let go.
     let_go: Condvar,
 }
@@ -47,12 +50,14 @@ impl Jobs {
         env.schedule(priority, Box::new(move || job(&held)));
     }
 
-    /// Returns once no background thread has hold of the core.
+    /// Returns once no background thread has hold of the core. Nothing that was put off gets it from
+    /// then on.
     pub(in crate::db) fn wait_for_none(&self) {
         let mut holding = self.0.holding.lock();
         while *holding > 0 {
             self.0.let_go.wait(&mut holding);
         }
+        self.0.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -71,8 +76,14 @@ pub(in crate::db) struct Later<T> {
 
 impl<T> Later<T> {
     pub(in crate::db) fn hold(&self) -> Option<Held<T>> {
-        // Counted first: who waits for the last one waits for this one, too.
-        *self.threads.holding.lock() += 1;
+        {
+            let mut holding = self.threads.holding.lock();
+            if self.threads.is_over.load(Ordering::Relaxed) {
+                return None;
+            }
+            // Counted first: who waits for the last one waits for this one, too.
+            *holding += 1;
+        }
         let _holding = Holding(self.threads.clone());
         Some(Held { core: self.core.upgrade()?, _holding })
     }

@@ -51,7 +51,7 @@ impl Background {
         }
         let mut state = self.state.lock();
         let goes_on = std::mem::take(&mut state.has_flushed) || !state.immutables.is_empty();
-        state.is_loading = goes_on && self.look_for_pause();
+        state.is_loading = goes_on && state.error.is_none() && self.look_for_pause();
         self.schedule(&mut state);
     }
 }
