@@ -20,8 +20,8 @@ use super::inputs::Planner;
 use super::limits::{LEVEL_0_GATHERED, LEVEL_0_TRIGGER, gathered_bytes, level_limit};
 use super::plan::{Plan, Reason};
 
-/// Large files of level 0 skip level 1 if they have this many times the bytes that it may hold: most of
-/// them would be compacted into the next level soon.
+/// Large files of level 0 skip level 1 if they have this many times the bytes that it may hold, and
+/// deeper ones if they have as many as those: most of them would be compacted into the next level soon.
 const SKIP_BYTES: u64 = 3;
 /// But not if they would rewrite more than this many times their bytes in the next level: other
 /// compactions of that level would have to wait too long.
@@ -57,16 +57,10 @@ pub(super) enum BaseLevel {
 impl Planner<'_> {
     /// The compaction of level 0 that can begin now.
     pub(super) fn pick_level_0(&self) -> LevelZero {
-        let mut picked = LevelZero::default();
-        if !self.settings.gathers || self.has_gathered() {
-            picked.plan = self.pick_level_0_down();
-            if picked.plan.is_none() {
-                picked.awaited = self.awaited_by_level_0();
-            }
-        }
-        if picked.plan.is_none() {
-            picked.plan = self.pick_intra_level_0();
-        }
+        let goes_down = !self.settings.gathers || self.has_gathered();
+        let down = goes_down.then(|| self.pick_level_0_down()).flatten();
+        let mut picked = down.unwrap_or_default();
+        picked.plan = picked.plan.or_else(|| self.pick_intra_level_0());
         picked
     }
 
@@ -79,14 +73,28 @@ impl Planner<'_> {
     }
 
     /// The oldest file and all that overlap it: recency within level 0 stays as it is.
-    fn pick_level_0_down(&self) -> Option<Plan> {
+    fn pick_level_0_down(&self) -> Option<LevelZero> {
         let files = &self.version.levels[0];
         let oldest = if mutated("level-0-closure") { files.first()? } else { files.last()? };
         let oldest = std::slice::from_ref(oldest);
-        match self.base_level(oldest)? {
-            BaseLevel::At(level) => self.plan(Reason::Size, 0, level, oldest),
-            BaseLevel::Below(level, older) => self.plan(Reason::Skipped, level, level + 1, &older),
-        }
+        let (plan, busy_level) = match self.base_level(oldest)? {
+            BaseLevel::At(level) => {
+                (self.plan(Reason::Size, 0, level, oldest), (level > 1).then_some(level))
+            }
+            BaseLevel::Below(level, older) => {
+                (self.plan(Reason::Skipped, level, level + 1, &older), Some(level + 1))
+            }
+        };
+        let waits = plan.is_none() && !self.is_going_down(oldest) && !mutated("level-0-waits");
+        Some(LevelZero { plan, awaited: busy_level.filter(|_| waits) })
+    }
+
+    /// Whether a compaction into a deeper level has one of the files that a compaction of `seeds` takes.
+    /// One within level 0 ends soon, and what it makes will wait for the same level.
+    fn is_going_down(&self, seeds: &[Arc<FileMeta>]) -> bool {
+        let closure = self.closure(0, seeds).unwrap_or_default();
+        let mut down = self.busy.iter().filter(|other| other.output_level > 0);
+        down.any(|other| closure.iter().any(|file| other.files.contains(&file.number)))
     }
 
     /// The newest small files, if there are many: nothing is newer that has a smaller number than the
@@ -146,20 +154,5 @@ impl Planner<'_> {
             level += 1;
         }
         Some(BaseLevel::At(level))
-    }
-
-    /// See [`LevelZero`].
-    fn awaited_by_level_0(&self) -> Option<usize> {
-        let oldest = std::slice::from_ref(self.version.levels[0].last()?);
-        // Those that only become one within level 0 will wait for the same level soon.
-        let mut down = self.busy.iter().filter(|other| other.output_level > 0);
-        let closure = self.closure(0, oldest)?;
-        let is_busy =
-            down.any(|other| closure.iter().any(|file| other.files.contains(&file.number)));
-        match self.base_level(oldest)? {
-            _ if is_busy || mutated("level-0-waits") => None,
-            BaseLevel::At(level) => (level > 1).then_some(level),
-            BaseLevel::Below(level, _) => Some(level + 1),
-        }
     }
 }

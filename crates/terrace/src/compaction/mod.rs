@@ -1,9 +1,8 @@
 //! Compactions keep reads short and give space back.
 //!
 //! [`planner`] is a pure function from a version to a [`plan`], within the [`limits`] of levels
-//! ([`level_0`] has rules of its own);
-//! [`job`] executes it, in several key ranges at once ([`subcompactions`]); [`drop_rules`] decides
-//! which entries survive, the program's [`filter`] which of those nobody but the present sees;
+//! ([`level_0`] has rules of its own), which [`inputs`] completes; [`job`] executes it, in several
+//! key ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive, the program's [`filter`] which of those nobody but the present sees;
 //! [`output`] writes the tables of compactions and flushes, and appends to the value files that
 //! [`growing_values`] keeps for it; [`rate_limiter`] bounds its rate. Nothing here
 //! installs a version.

@@ -47,8 +47,9 @@ impl Backlog {
 
 impl Throttle {
     /// Sets the price from every backlog; the worst one counts.
-    pub(crate) fn set(&self, backlogs: &[Backlog]) {
-        let worst = backlogs.iter().map(Backlog::nanos_per_byte).fold(0.0, f64::max);
+    pub(crate) fn set(&self, backlogs: impl IntoIterator<Item = Backlog>) {
+        let prices = backlogs.into_iter().map(|backlog| backlog.nanos_per_byte());
+        let worst = prices.fold(0.0, f64::max);
         self.nanos_per_kib.store((worst * 1024.0) as u64, Ordering::Relaxed);
     }
 
@@ -109,7 +110,7 @@ mod tests {
         let throttle = Throttle::default();
         let mut owed = 0;
         assert_eq!(throttle.charge(&mut owed, 1 << 20), None);
-        throttle.set(&[backlog(1.0), backlog(4.0)]);
+        throttle.set([backlog(1.0), backlog(4.0)]);
         let mut slept = Duration::ZERO;
         for _ in 0..1000 {
             slept += throttle.charge(&mut owed, 100).unwrap_or_default();

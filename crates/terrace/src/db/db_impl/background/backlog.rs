@@ -21,14 +21,15 @@ const MAX_IMMUTABLES: usize = 8;
 
 /// Files in level 0 at which writers go at half the speed of compactions.
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
-/// Bytes that deeper levels have beyond their limits at which writers begin to slow down: each of them
-/// is rewritten with several others, a few seconds of work for all of them.
+/// Bytes beyond the limits of deeper levels at which writers begin to slow down: each of them is
+/// rewritten with several others, a few seconds of work for all of them.
 const PENDING_COMFORTABLE: f64 = (256 << 20) as f64;
+/// Writers go at half the speed of compactions where there are as many times the bytes, in level 0 or
+/// pending in deeper ones, at which they begin to slow down.
+const BYTES_LIMIT_TIMES: f64 = 3.0;
 /// The speed that compactions of deeper levels are taken to have at least, in bytes of user data a
 /// second: that of level 0 need not be theirs.
 const DEEPER_SPEED: f64 = 8e6;
-/// And bytes, as many times those at which they begin to slow down.
-const LEVEL_0_LIMIT_TIMES: f64 = 3.0;
 
 impl Background {
     /// Waits until the queue of immutable memtables takes another one.
@@ -108,7 +109,8 @@ impl Background {
             limit: limit as f64,
             bytes_per_second: state.flush_speed.get(),
         };
-        let version = self.views.current.load().version.clone();
+        let view = self.views.current.load();
+        let version = &view.version;
         // Where level 0 gathers files, that is not for want of time.
         let gathered = if self.is_gathering(state) { LEVEL_0_GATHERED } else { 0 };
         let files = Backlog {
@@ -117,23 +119,22 @@ impl Background {
             limit: (gathered + LEVEL_0_LIMIT) as f64,
             bytes_per_second: state.level_0_speed.get(),
         };
-        let comfortable = self.comfortable_bytes(&version) as f64;
+        let comfortable = self.comfortable_bytes(version) as f64;
         let bytes = Backlog {
             waiting: version.level_bytes(0) as f64,
             comfortable,
-            limit: LEVEL_0_LIMIT_TIMES * comfortable,
+            limit: BYTES_LIMIT_TIMES * comfortable,
             bytes_per_second: state.level_0_speed.get(),
         };
         let deeper = Backlog {
-            waiting: pending_below_level_0(&version) as f64,
+            waiting: pending_below_level_0(version) as f64,
             comfortable: PENDING_COMFORTABLE,
-            limit: LEVEL_0_LIMIT_TIMES * PENDING_COMFORTABLE,
+            limit: BYTES_LIMIT_TIMES * PENDING_COMFORTABLE,
             bytes_per_second: state.level_0_speed.get().max(DEEPER_SPEED),
         };
         // Writers cannot speed a manual compaction up, which leaves others undone.
         let deeper = Some(deeper).filter(|_| state.manual == 0);
-        let backlogs = [flushes, files, bytes].into_iter().chain(deeper);
-        self.throttle.set(&backlogs.collect::<Vec<_>>());
+        self.throttle.set([flushes, files, bytes].into_iter().chain(deeper));
     }
 
     /// The bytes in level 0 at which writers begin to slow down: what it gathers, or
