@@ -793,10 +793,12 @@ fn write_round_robin(count: u64, is_one: bool) {
         keyspace.put(key, rng.bytes(VALUE)).expect("a put");
     }
     let micros = start.elapsed().as_micros();
-    // How many memtables wait for their flush at one moment is chance.
+    // How many memtables wait for their flush at one moment is chance, and so is what remains in
+    // level 0, in tables of any size, when a load ends.
     db.flush().expect("a flush");
     db.wait_idle().expect("idle");
     let memory = resident().saturating_sub(before);
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     println!("figures {micros} {} {memory}", db.files().len());
 }
 
@@ -829,7 +831,7 @@ fn many_keyspaces_cost_what_one_does() {
          tables, {memory} KiB; in one: {one_micros} µs, {one_tables} tables, {one_memory} KiB",
         scaled(COMPARED)
     );
-    assert!(tables * 10 <= one_tables * 12 + 20, "{tables} tables, not {one_tables}");
+    assert!(tables * 10 <= one_tables * 12, "{tables} tables, not {one_tables}");
     assert!(memory <= one_memory + (20 << 10), "{memory} KiB, not {one_memory}");
 }
 
