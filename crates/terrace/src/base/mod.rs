@@ -16,4 +16,6 @@ pub(crate) mod memory_account;
 pub(crate) mod mutation;
 pub(crate) mod prefetch;
 pub(crate) mod prefix_map;
+#[cfg(test)]
+pub(crate) mod random;
 pub(crate) mod value_pointer;

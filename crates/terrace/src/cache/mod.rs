@@ -185,6 +185,39 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.prefetch(index);
     }
 
+    /// Whether the cache does not [let in](admission) a value of `weight` for slot `index`, as if it
+    /// had been inserted.
+    pub(crate) fn rejects(
+        &self,
+        index: usize,
+        weight: usize,
+        account: Option<&MemoryAccount>,
+    ) -> bool {
+        self.admit(index, weight, account).is_none()
+    }
+
+    /// The capacity that a value of `weight` is let into for slot `index`, and whether it was here
+    /// not long ago. Otherwise takes note that it was asked for.
+    fn admit(
+        &self,
+        index: usize,
+        weight: usize,
+        account: Option<&MemoryAccount>,
+    ) -> Option<(usize, bool)> {
+        let capacity = self.cache.capacity_within(account, weight);
+        if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor()
+        {
+            return None;
+        }
+        let admission = &self.cache.shared.admission;
+        let returns = admission.is_recent(self.slots.left_at(index));
+        if !returns && !admission.has_room(weight, capacity) {
+            self.slots.set_left_at(index, admission.tick());
+            return None;
+        }
+        Some((capacity, returns))
+    }
+
     /// Puts `value` into slot `index`, if the cache [lets it in](admission), evicting others for
     /// it, and returns what the slot holds afterwards: what another thread put there first, if so.
     /// A value that is not let in, or heavier than the whole cache, is handed back and not kept.
@@ -196,17 +229,8 @@ impl<V: Weighted> SlotArray<V> {
         account: Option<&MemoryAccount>,
     ) -> Arc<V> {
         let weight = value.weight();
-        let capacity = self.cache.capacity_within(account, weight);
-        if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor()
-        {
-            return value;
-        }
+        let Some((capacity, returns)) = self.admit(index, weight, account) else { return value };
         let admission = &self.cache.shared.admission;
-        let returns = admission.is_recent(self.slots.left_at(index));
-        if !returns && !admission.has_room(weight, capacity) {
-            self.slots.set_left_at(index, admission.tick());
-            return value;
-        }
         let (kept, given_up) = {
             // Not the outermost pins are those under the lock, since the outermost may drop what
             // others deferred.

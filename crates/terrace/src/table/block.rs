@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicU8};
 use std::sync::{Arc, OnceLock};
 
-use crate::base::abbreviated_keys::{AbbreviatedKeys, common_prefix};
-use crate::base::internal_key;
+use crate::base::abbreviated_keys::AbbreviatedKeys;
 use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
 use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
 use super::abbreviated_entries::AbbreviatedEntries;
+use super::block_search::{Found, scan, scan_bytewise};
 use super::entry::{Damage, Entry};
 use super::format::BlockData;
 use super::order::TableOrder;
@@ -72,18 +72,6 @@ struct AbbreviatedRestarts {
     offsets: [u32; MAX_ABBREVIATED],
 }
 
-/// The first entry that is not less than a key sought for.
-pub(super) struct Found {
-    pub(super) entry: Entry,
-    /// Whether its user key is the one sought for.
-    pub(super) same_user_key: bool,
-    /// Its key, if it had to be put together. Otherwise what it shares with the key before it, it
-    /// also shares with the key sought for.
-    pub(super) key: Option<Vec<u8>>,
-    /// Its tag; 0 in a table of plain keys.
-    pub(super) tag: u64,
-}
-
 impl Block {
     /// Checks the frame of a block.
     pub(super) fn parse(data: BlockData) -> Result<Block, Damage> {
@@ -94,21 +82,27 @@ impl Block {
             return Err("more restart points than bytes");
         }
         let entries_end = rest.len() - 4 * restarts;
+        let block = Block { entries_end, restarts, ..Block::beginning(data) };
+        if entries_end > 0 && block.restart(0) != Some(0) {
+            return Err("the first entry is no restart point");
+        }
+        Ok(block)
+    }
+
+    /// The decoded beginning of a block, for a value in it. It cannot be searched.
+    pub(super) fn beginning(data: BlockData) -> Block {
+        let entries_end = data.as_slice().len();
         let (searches, abbreviated_entries) = (AtomicU8::new(0), OnceLock::new());
-        let block = Block {
+        Block {
             data,
             entries_end,
-            restarts,
+            restarts: 0,
             abbreviated_keys: None,
             prefix: 0,
             searches,
             abbreviated_entries,
             charge: None,
-        };
-        if entries_end > 0 && block.restart(0) != Some(0) {
-            return Err("the first entry is no restart point");
         }
-        Ok(block)
     }
 
     #[inline]
@@ -354,6 +348,11 @@ impl Block {
         entry.offset == 0 && entry.end == self.entries_end && self.restarts == 1
     }
 
+    /// What a block weighs that owns so many bytes.
+    pub(super) fn weight_of(bytes: usize) -> usize {
+        bytes + OVERHEAD + size_of::<AbbreviatedEntries>()
+    }
+
     /// Bytes of the block, uncompressed.
     pub(super) fn size(&self) -> usize {
         self.data.as_slice().len()
@@ -362,102 +361,11 @@ impl Block {
 
 impl Weighted for Block {
     fn weight(&self) -> usize {
-        let abbreviated_keys =
-            if self.owns_its_bytes() { size_of::<AbbreviatedEntries>() } else { 0 };
-        self.data.owned_bytes() + OVERHEAD + abbreviated_keys
+        match self.data.owned_bytes() {
+            0 => OVERHEAD,
+            bytes => Block::weight_of(bytes),
+        }
     }
-}
-
-/// Looks for the first entry that is at least `target`, from `start` on, without putting keys
-/// together. `start` is a restart point, or an entry that shares `shared` bytes of its user key
-/// with `target`, and no more than those with the one before.
-///
-/// `matched` is how much of the sought user key the key before has in common with it. An entry that
-/// shares more than that with the key before is as small as that one, whatever else it holds; of
-/// one that shares less, the shared part is the sought key's too, and only the rest needs a look.
-/// Where tags come into it (versions of one user key, or a user key that is the beginning of
-/// another) this does not hold: `None`, and [`scan`] takes over.
-fn scan_bytewise(
-    entries: &[u8],
-    start: usize,
-    shared: usize,
-    order: &TableOrder,
-    target: &[u8],
-) -> Result<Option<Option<Found>>, Damage> {
-    let tag_size = order.tag_size();
-    let (user, tag) = target.split_at(target.len() - tag_size);
-    let (mut matched, mut previous_user, mut previous_key) = (shared, shared, shared);
-    let mut offset = start;
-    while offset < entries.len() {
-        let entry = Entry::decode(entries, offset)?;
-        entry.check(previous_key, tag_size)?;
-        offset = entry.end;
-        previous_key = entry.key_length();
-        let length = previous_key - tag_size;
-        if entry.shared > matched && matched < previous_user.min(length) {
-            previous_user = length;
-            continue;
-        }
-        if entry.shared > matched || entry.shared > length {
-            return Ok(None);
-        }
-        let (rest, entry_tag) = entries[entry.rest..entry.value].split_at(length - entry.shared);
-        let remaining = &user[entry.shared..];
-        let common = common_prefix(rest, remaining);
-        let ordering = match (rest.get(common), remaining.get(common)) {
-            (Some(a), Some(b)) => a.cmp(b),
-            (None, Some(_)) => Ordering::Less,
-            (Some(_), None) => Ordering::Greater,
-            (None, None) => Ordering::Equal,
-        };
-        if ordering == Ordering::Less
-            || (ordering == Ordering::Equal && read_tag(entry_tag) > read_tag(tag))
-        {
-            matched = entry.shared + common;
-            previous_user = length;
-            continue;
-        }
-        let same_user_key = ordering == Ordering::Equal;
-        return Ok(Some(Some(Found { entry, same_user_key, key: None, tag: read_tag(entry_tag) })));
-    }
-    Ok(Some(None))
-}
-
-/// Looks for the first entry that is at least `target`, from the restart point `start` on, in any
-/// order.
-fn scan(
-    entries: &[u8],
-    start: usize,
-    order: &TableOrder,
-    target: &[u8],
-) -> Result<Option<Found>, Damage> {
-    let mut key = Vec::with_capacity(target.len() + 64);
-    let mut offset = start;
-    while offset < entries.len() {
-        let entry = Entry::decode(entries, offset)?;
-        entry.check(key.len(), order.tag_size())?;
-        offset = entry.end;
-        key.truncate(entry.shared);
-        key.extend_from_slice(&entries[entry.rest..entry.value]);
-        if order.compare(&key, target) == Ordering::Less {
-            continue;
-        }
-        let same_user_key =
-            order.compare_user(order.user_key(&key), order.user_key(target)) == Ordering::Equal;
-        let tag = if order.is_internal() {
-            internal_key::split(&key).map_or(0, |(_, tag)| tag)
-        } else {
-            0
-        };
-        return Ok(Some(Found { entry, same_user_key, key: Some(key), tag }));
-    }
-    Ok(None)
-}
-
-/// The tag of an internal key; the tag of a plain one, which has none, is 0.
-#[inline]
-fn read_tag(bytes: &[u8]) -> u64 {
-    bytes.first_chunk::<8>().map_or(0, |tag| u64::from_le_bytes(*tag))
 }
 
 #[cfg(test)]
@@ -467,9 +375,9 @@ mod tests {
     use crate::base::coding::{put_u32, put_varint32};
     use crate::base::comparator::KeyOrder;
     use crate::base::internal_key::{EntryKind, encode, user_key};
+    use crate::base::random::Random;
     use crate::table::block_builder::BlockBuilder;
     use crate::table::entry::{BAD_ENTRY, BAD_SHARING, SHORT_KEY};
-    use crate::table::random::Random;
 
     /// A block of entries as they are: how much they share, the rest of the key, the value.
     fn block(entries: &[(u32, &[u8], &[u8])], restarts: &[u32]) -> Result<Block, Damage> {

@@ -297,8 +297,8 @@ mod tests {
     use super::*;
     use crate::base::coding::put_varint64;
     use crate::base::internal_key::user_key;
+    use crate::base::random::Random;
     use crate::table::format::BlockData;
-    use crate::table::random::Random;
 
     /// A short step leads where a long one does, and only to other user keys, whatever the bytes.
     #[test]

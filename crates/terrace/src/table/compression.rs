@@ -21,6 +21,7 @@ use crate::base::error::{Error, Result as Outcome};
 use lz4_flex::block::{CompressTable, compress_into_with_table};
 
 use super::buffer::Buffer;
+use super::snappy;
 
 /// How the blocks of a table are compressed when it is written. A block that compression would
 /// shrink by less than an eighth is stored raw.
@@ -174,7 +175,6 @@ const DEFLATE: u8 = 4;
 /// Terrace's own: the size as a varint, then a block of LZ4.
 pub(super) const LZ4: u8 = 0x54;
 
-const SNAPPY_MAX_RATIO: usize = 22;
 const DEFLATE_MAX_RATIO: usize = 1032;
 /// A match is lengthened by 255 with each byte.
 const LZ4_MAX_RATIO: usize = 255;
@@ -203,7 +203,7 @@ pub(super) fn is_known(kind: u8) -> bool {
 /// The bytes of a compressed block. `kind` is not [`RAW`].
 pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static str> {
     match kind {
-        SNAPPY => snappy(compressed),
+        SNAPPY => whole_snappy(compressed),
         ZSTD_OR_ZLIB if compressed.starts_with(&ZSTD_MAGIC) => zstd(compressed),
         ZSTD_OR_ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(
             compressed,
@@ -222,16 +222,11 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
     }
 }
 
-fn snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
-    const DAMAGED: &str = "its snappy data is damaged";
-    let length = snap::raw::decompress_len(compressed).map_err(|_| DAMAGED)?;
-    if length > compressed.len().saturating_mul(SNAPPY_MAX_RATIO) {
-        return Err("its snappy header claims more than can be");
-    }
-    let mut output = Buffer::with_length(length)?;
+fn whole_snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
+    let mut output = Buffer::with_length(snappy::split_header(compressed)?.0)?;
     let written = snap::raw::Decoder::new()
         .decompress(compressed, output.as_mut_slice())
-        .map_err(|_| DAMAGED)?;
+        .map_err(|_| snappy::DAMAGED)?;
     output.truncate(written);
     Ok(output)
 }

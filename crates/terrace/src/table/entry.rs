@@ -9,6 +9,9 @@ pub(super) const BAD_ENTRY: Damage = "an entry does not decode";
 pub(super) const BAD_SHARING: Damage = "an entry shares more of a key than there is";
 pub(super) const SHORT_KEY: Damage = "a key is too short for its tag";
 
+/// Bytes of the three lengths of an entry, at most.
+pub(super) const MOST_LENGTHS: usize = 15;
+
 /// An entry, as offsets into the entries of a block.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Entry {

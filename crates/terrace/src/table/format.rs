@@ -135,15 +135,18 @@ pub(super) fn read_block(
     handle: BlockHandle,
     name: &str,
 ) -> Result<(BlockData, u8)> {
-    read_block_by(file, handle, name, |offset, buffer| file.read_at(offset, buffer))
+    let read_at = |offset, buffer: &mut [u8]| file.read_at(offset, buffer);
+    read_block_by(file, handle, name, read_at, compression::decompress)
 }
 
-/// [`read_block`], by `read_at` where the file is not mapped.
+/// [`read_block`], by `read_at` where the file is not mapped, and decompressed by `decompress`,
+/// which gets the identifier as well.
 pub(super) fn read_block_by(
     file: &Arc<dyn RandomAccessFile>,
     handle: BlockHandle,
     name: &str,
     read_at: impl FnOnce(u64, &mut [u8]) -> Result<usize>,
+    decompress: impl FnOnce(u8, &[u8]) -> std::result::Result<Buffer, &'static str>,
 ) -> Result<(BlockData, u8)> {
     let bad = |what: &str| {
         Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset))
@@ -160,7 +163,7 @@ pub(super) fn read_block_by(
             let block = BlockData::Mapped { file: Arc::clone(file), range: start..start + size };
             return Ok((block, stored.kind));
         }
-        return compression::decompress(stored.kind, stored.contents)
+        return decompress(stored.kind, stored.contents)
             .map(|buffer| (BlockData::Owned(buffer), stored.kind))
             .map_err(bad);
     }
@@ -171,7 +174,7 @@ pub(super) fn read_block_by(
         buffer.truncate(size);
         return Ok((BlockData::Owned(buffer), kind));
     }
-    let buffer = compression::decompress(kind, contents).map_err(bad)?;
+    let buffer = decompress(kind, contents).map_err(bad)?;
     Ok((BlockData::Owned(buffer), kind))
 }
 

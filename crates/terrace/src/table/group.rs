@@ -132,7 +132,7 @@ impl Group {
 mod tests {
     use super::*;
     use crate::base::coding::put_varint32;
-    use crate::table::random::Random;
+    use crate::base::random::Random;
 
     /// Whether keys are put together ahead, gathered, or copied in whole, they are those that were
     /// written.

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use super::block_builder::BlockBuilder;
 use super::block_iter::BlockIter;
 use super::counters::ReadCounters;
-use super::random::Random;
 use super::table_builder::FinishedTable;
 use super::*;
 use crate::base::comparator::{Comparator, KeyOrder};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, TAG_SIZE, encode, pack_tag};
+use crate::base::random::Random;
 use crate::env::{RandomAccessFile, WritableFile};
 use crate::filter::{BloomFilterPolicy, FilterPolicy};
 
