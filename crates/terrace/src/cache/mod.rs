@@ -84,10 +84,10 @@ impl<V: Weighted> SlotCache<V> {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    fn capacity_within(&self, account: Option<&MemoryAccount>, weight: usize) -> usize {
+    fn capacity_within(&self, account: Option<&MemoryAccount>, counted: usize) -> usize {
         let capacity = self.shared.capacity;
         account.map_or(capacity, |account| {
-            capacity.min(account.cache_bound(self.shared.admission.used(), weight))
+            capacity.min(account.cache_bound(self.shared.admission.used(), counted))
         })
     }
 
@@ -185,26 +185,28 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.prefetch(index);
     }
 
-    /// Whether the cache does not [let in](admission) a value of `weight` for slot `index`, as if it
-    /// had been inserted.
+    /// Whether the cache does not [let in](admission) a value of `weight` for slot `index`, which
+    /// the `account` has not counted. The value counts as one that was not let in, then.
     pub(crate) fn rejects(
         &self,
         index: usize,
         weight: usize,
         account: Option<&MemoryAccount>,
     ) -> bool {
-        self.admit(index, weight, account).is_none()
+        self.admit(index, weight, account, 0).is_none()
     }
 
     /// The capacity that a value of `weight` is let into for slot `index`, and whether it was here
-    /// not long ago. Otherwise takes note that it was asked for.
+    /// not long ago. If it is only that which it lacks, this is remembered. The `account` has counted
+    /// so many bytes of the value.
     fn admit(
         &self,
         index: usize,
         weight: usize,
         account: Option<&MemoryAccount>,
+        counted: usize,
     ) -> Option<(usize, bool)> {
-        let capacity = self.cache.capacity_within(account, weight);
+        let capacity = self.cache.capacity_within(account, counted);
         if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor()
         {
             return None;
@@ -229,7 +231,9 @@ impl<V: Weighted> SlotArray<V> {
         account: Option<&MemoryAccount>,
     ) -> Arc<V> {
         let weight = value.weight();
-        let Some((capacity, returns)) = self.admit(index, weight, account) else { return value };
+        let Some((capacity, returns)) = self.admit(index, weight, account, weight) else {
+            return value;
+        };
         let admission = &self.cache.shared.admission;
         let (kept, given_up) = {
             // Not the outermost pins are those under the lock, since the outermost may drop what

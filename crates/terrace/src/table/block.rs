@@ -89,7 +89,7 @@ impl Block {
         Ok(block)
     }
 
-    /// The decoded beginning of a block, for a value in it. It cannot be searched.
+    /// The decoded beginning of a block, for a value in it. It is never searched.
     pub(super) fn beginning(data: BlockData) -> Block {
         let entries_end = data.as_slice().len();
         let (searches, abbreviated_entries) = (AtomicU8::new(0), OnceLock::new());

@@ -21,7 +21,7 @@ use crate::base::error::{Error, Result as Outcome};
 use lz4_flex::block::{CompressTable, compress_into_with_table};
 
 use super::buffer::Buffer;
-use super::snappy;
+use super::snappy::{self, SnappyDecoder};
 
 /// How the blocks of a table are compressed when it is written. A block that compression would
 /// shrink by less than an eighth is stored raw.
@@ -223,11 +223,9 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
 }
 
 fn whole_snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
-    let mut output = Buffer::with_length(snappy::split_header(compressed)?.0)?;
-    let written = snap::raw::Decoder::new()
-        .decompress(compressed, output.as_mut_slice())
-        .map_err(|_| snappy::DAMAGED)?;
-    output.truncate(written);
+    let (length, elements) = snappy::split_header(compressed)?;
+    let mut output = Buffer::with_length(length)?;
+    SnappyDecoder::new(elements, output.as_mut_slice()).finish()?;
     Ok(output)
 }
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::block::Block;
 use super::block_iter::BlockIter;
+use super::buffer::Buffer;
 use super::compression::{self, Compression, Compressor};
 use super::counters::ReadCounters;
 use super::filter_block::FilterBlockReader;
 use super::format::BlockData;
 use super::full_filter::{FullFilter, hash_key};
 use super::index::Index;
+use super::snappy;
 use super::{BlockCache, Table, TableDump, TableOrder, TableReadSettings};
 use crate::base::comparator::KeyOrder;
 use crate::base::internal_key::{EntryKind, encode};
@@ -79,8 +81,15 @@ pub(crate) fn filter(data: &[u8]) {
     }
 }
 
-/// Decompresses by each method, and compresses and decompresses again.
+/// Decompresses by each method, snappy as its library does, and compresses and decompresses again.
 pub(crate) fn compression(data: &[u8]) {
+    if let Ok((length, _)) = snappy::split_header(data) {
+        let mut output = vec![0; length];
+        let decoded = snap::raw::Decoder::new().decompress(data, &mut output);
+        let ours = compression::decompress(compression::SNAPPY, data).ok();
+        let ours = ours.as_ref().map(Buffer::as_slice);
+        assert_eq!(ours, decoded.ok().map(|length| &output[..length]));
+    }
     for kind in (1..=5).chain([compression::LZ4]) {
         let _ = compression::decompress(kind, data);
     }

@@ -147,8 +147,9 @@ impl Table {
         Ok(found.filter(|found| found.same_user_key).map(|found| TableHit::new(block, found)))
     }
 
-    /// The data block `at`, which is at `handle`, from the cache or from the file. If the cache
-    /// would not keep it, `key` is looked for while it is decompressed, as far as that takes.
+    /// The data block `at`, which is at `handle`, from the cache or from the file. In a block of
+    /// snappy that would not be kept, `key` is looked for while it is decompressed, as far as that
+    /// takes (internal keys in bytewise order).
     #[inline(never)]
     fn block_to_search(
         &self,
@@ -172,7 +173,7 @@ impl Table {
                 return decompress(kind, stored);
             }
             let (length, elements) = snappy::split_header(stored)?;
-            is_kept &= !self.slots.rejects(at, Block::weight_of(length), account);
+            is_kept = is_kept && !self.slots.rejects(at, Block::weight_of(length), account);
             if is_kept {
                 return decompress(kind, stored);
             }

@@ -2,7 +2,7 @@
 //!
 //! The stream is a varint of the decoded length, then elements: literals, and copies of what was
 //! decoded before (`format_description.txt` of snappy has the encoding). A search for one key needs
-//! the elements up to its entry alone. All other blocks are decoded as a whole, by a library.
+//! the elements up to its entry alone ([decision 33](../../../../docs/decisions/0033-snappy.md)).
 
 use crate::base::coding::get_varint32;
 
@@ -10,12 +10,11 @@ type Result<T> = std::result::Result<T, &'static str>;
 
 pub(super) const DAMAGED: &str = "its snappy data is damaged";
 
-/// No element makes more than 64 bytes, out of three.
+/// A copy makes no more than 64 bytes out of three, a literal none that it does not have.
 const MAX_RATIO: usize = 22;
-/// Elements of up to so many bytes are copied as if they had as many, where there is room.
+/// Bytes that the longest copy makes. Elements of up to so many are moved as if they had as many,
+/// where there is room.
 const WIDE: usize = 64;
-/// Bytes that a copy moves at a time where it reads what it writes.
-const NARROW: usize = 16;
 
 /// The decoded length that `compressed` says it has, and the elements. No stream of that size can
 /// make more than what passes.
@@ -69,13 +68,22 @@ impl<'a> SnappyDecoder<'a> {
         let end = end.min(output.len());
         let (mut elements, mut at) = (self.elements, self.decoded);
         while at < end {
+            if let Some(window) = elements.first_chunk::<{ 1 + WIDE }>()
+                && output.len() - at >= WIDE
+                && let Some((size, length)) = put_wide(output, at, window)
+            {
+                (elements, at) = (elements.get(size..).unwrap_or_default(), at + length);
+                continue;
+            }
             let (&tag, rest) = elements.split_first().ok_or(DAMAGED)?;
             let short = usize::from(tag >> 2);
             let (length, offset, rest) = match tag & 3 {
                 0 => {
                     let (length, rest) = literal_length(short, rest)?;
-                    elements = put_literal(output, at, length, rest)?;
-                    at += length;
+                    let (literal, rest) = rest.split_at_checked(length).ok_or(DAMAGED)?;
+                    let target = output.get_mut(at..).and_then(|target| target.get_mut(..length));
+                    target.ok_or(DAMAGED)?.copy_from_slice(literal);
+                    (elements, at) = (rest, at + length);
                     continue;
                 }
                 1 => {
@@ -99,6 +107,30 @@ impl<'a> SnappyDecoder<'a> {
     }
 }
 
+/// Puts what the first element of `window` makes at `at`, and arbitrary bytes behind it. Returns the
+/// bytes that the element takes and makes; `None` if it is long, far, periodic or damaged.
+#[inline(always)]
+fn put_wide(output: &mut [u8], at: usize, window: &[u8; 1 + WIDE]) -> Option<(usize, usize)> {
+    let [tag, ref literal @ ..] = *window;
+    let short = usize::from(tag >> 2);
+    if tag & 3 == 0 {
+        *output.get_mut(at..)?.first_chunk_mut()? = *literal;
+        return (short < 60).then_some((2 + short, 1 + short));
+    }
+    let low = usize::from(literal[0]);
+    let (size, length, offset) = if tag & 3 == 1 {
+        (2, 4 + (short & 7), usize::from(tag >> 5) << 8 | low)
+    } else {
+        (3, 1 + short, usize::from(literal[1]) << 8 | low)
+    };
+    if tag & 3 == 3 || length > offset {
+        return None;
+    }
+    let from = *output.get(at.checked_sub(offset)?..)?.first_chunk::<WIDE>()?;
+    *output.get_mut(at..)?.first_chunk_mut()? = from;
+    Some((size, length))
+}
+
 /// The length of a literal whose tag has `short`, and what is behind the bytes that say it.
 #[inline]
 fn literal_length(short: usize, rest: &[u8]) -> Result<(usize, &[u8])> {
@@ -110,44 +142,19 @@ fn literal_length(short: usize, rest: &[u8]) -> Result<(usize, &[u8])> {
     Ok((length.saturating_add(1), rest))
 }
 
-/// Puts the first `length` bytes of `rest` at `at`; the elements behind them.
-#[inline]
-fn put_literal<'a>(
-    output: &mut [u8],
-    at: usize,
-    length: usize,
-    rest: &'a [u8],
-) -> Result<&'a [u8]> {
-    let (literal, behind) = rest.split_at_checked(length).ok_or(DAMAGED)?;
-    let target = output.get_mut(at..).ok_or(DAMAGED)?;
-    if length <= WIDE
-        && let (Some(wide), Some(from)) =
-            (target.first_chunk_mut::<WIDE>(), rest.first_chunk::<WIDE>())
-    {
-        *wide = *from;
-    } else {
-        target.get_mut(..length).ok_or(DAMAGED)?.copy_from_slice(literal);
-    }
-    Ok(behind)
-}
-
-/// Puts at `at` the `length` bytes, no more than [`WIDE`], that are `offset` before. What is behind
-/// them may change too.
-#[inline]
-fn put_copy(output: &mut [u8], at: usize, length: usize, offset: usize) -> Result<()> {
+/// Puts at `at` the `length` bytes that begin `offset` before, some of which may be among those
+/// that it puts there.
+fn put_copy(output: &mut [u8], mut at: usize, length: usize, mut offset: usize) -> Result<()> {
     let from = at.checked_sub(offset).filter(|_| offset > 0).ok_or(DAMAGED)?;
-    if offset >= NARROW && output.len() - at >= WIDE {
-        // A piece never reads what it writes, and reads only what the ones before have written.
-        for piece in (0..length).step_by(NARROW) {
-            output.copy_within(from + piece..from + piece + NARROW, at + piece);
-        }
-        return Ok(());
-    }
-    if output.len() - at < length {
+    let end = at + length;
+    if end > output.len() {
         return Err(DAMAGED);
     }
-    for piece in 0..length {
-        output[at + piece] = output[from + piece];
+    while at < end {
+        // As many bytes as there are from there on: the next piece can have twice as many.
+        let piece = offset.min(end - at);
+        output.copy_within(from..from + piece, at);
+        (at, offset) = (at + piece, offset + piece);
     }
     Ok(())
 }

@@ -765,3 +765,27 @@ fn counters_tell_what_reads_did() {
     assert!(totals.cache_misses <= 40 && totals.cache_misses > 5, "{totals:?}");
     assert_eq!(totals.cache_hits + totals.cache_misses + totals.filter_useful, 110);
 }
+
+/// A read that leaves the cache to others does not count as one of those that let a block into a
+/// full one; of the others the second does.
+#[test]
+fn a_full_cache_admits_a_block_at_the_second_read_that_fills_it() {
+    let settings = settings(TableOrder::internal(KeyOrder::default()));
+    let entries: Vec<_> = (0..2000)
+        .map(|number| {
+            (encode(format!("{number:06}").as_bytes(), 1, EntryKind::Value), vec![b'v'; 100])
+        })
+        .collect();
+    let table = open(build(&settings, &entries).0, true, &settings, 20 << 10).expect("opens");
+    let read = |at: usize, fill_cache| {
+        let hit = get(&table, &entries[at].0, fill_cache).expect("reads").expect("is there");
+        assert_eq!(hit.value.as_slice(), entries[at].1);
+    };
+    (0..1000).for_each(|at| read(at, true));
+    let block = table.index().search(table.order(), &entries[1900].0).at;
+    let is_cached = || table.cached_block(block).is_some();
+    for (fill_cache, cached) in [(false, false), (false, false), (true, false), (true, true)] {
+        read(1900, fill_cache);
+        assert_eq!(is_cached(), cached);
+    }
+}
