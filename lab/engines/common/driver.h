@@ -175,6 +175,10 @@ class Driver {
 
   void OnWhole(const Benchmark& benchmark, Meter* meter, const std::function<void()>& start,
                Result* result) {
+    if (benchmark.kind == Kind::kCold) {
+      Close();
+      DropPages(settings_.db);
+    }
     start();
     if (benchmark.kind == Kind::kCompact) {
       engine_.Compact();
@@ -187,8 +191,6 @@ class Driver {
     } else if (benchmark.kind == Kind::kWaitCompact) {
       engine_.WaitCompact();
     } else if (benchmark.kind == Kind::kCold) {
-      Close();
-      DropPages(settings_.db);
       engine_.Open(UseOf(benchmark));
       open_ = true;
     } else {

@@ -123,6 +123,11 @@ func (d *driver) run(b benchmark) error {
 	var err error
 	if b.concernsAll() {
 		err = c.run(1, func(_ uint64, m *meter, start func()) error {
+			if b.kind == cold {
+				if err := d.closeCold(); err != nil {
+					return err
+				}
+			}
 			start()
 			return d.onAll(&b, m, r)
 		}, nil, r)
@@ -219,7 +224,7 @@ func (d *driver) onAll(b *benchmark, m *meter, r *result) error {
 	case waitCompact:
 		err = d.engine.WaitCompact()
 	case cold:
-		err = d.reopenCold(d.useOf(b))
+		err = d.open(d.useOf(b))
 	case selfTest:
 		operations = testPasses * testOperations
 		r.digest, err = runSelfTest(d.settings, d.engine, d.useOf(b))
@@ -228,14 +233,11 @@ func (d *driver) onAll(b *benchmark, m *meter, r *result) error {
 	return err
 }
 
-func (d *driver) reopenCold(use Use) error {
+func (d *driver) closeCold() error {
 	if err := d.close(); err != nil {
 		return err
 	}
-	if err := dropPages(d.settings.DB); err != nil {
-		return err
-	}
-	return d.open(use)
+	return dropPages(d.settings.DB)
 }
 
 func (d *driver) print(json, words string) error {

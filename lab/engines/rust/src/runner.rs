@@ -65,7 +65,12 @@ impl<'a, E: Engine> Runner<'a, E> {
             Kind::WaitCompact => self
                 .alone(benchmark, 1, |runner, _| runner.engine()?.wait_compact().map(|()| None))?,
             Kind::Cold => {
-                self.alone(benchmark, 1, |runner, _| runner.reopen_cold().map(|()| None))?
+                self.close()?;
+                resources::drop_pages(self.settings.db())?;
+                self.alone(benchmark, 1, |runner, _| {
+                    runner.engine = Some(E::open(runner.settings)?);
+                    Ok(None)
+                })?
             }
             Kind::CreateKeyspaces => {
                 let count = self.settings.keyspaces;
@@ -134,13 +139,6 @@ impl<'a, E: Engine> Runner<'a, E> {
 
     fn engine(&mut self) -> Result<&mut E> {
         self.engine.as_mut().ok_or_else(not_open)
-    }
-
-    fn reopen_cold(&mut self) -> Result<()> {
-        self.close()?;
-        resources::drop_pages(self.settings.db())?;
-        self.engine = Some(E::open(self.settings)?);
-        Ok(())
     }
 
     fn self_test(&mut self) -> Result<String> {
