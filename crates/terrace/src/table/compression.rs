@@ -200,6 +200,11 @@ pub(super) fn is_known(kind: u8) -> bool {
     matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE | LZ4)
 }
 
+/// Whether blocks with this identifier are decompressed as quickly as memory is fetched, nearly.
+pub(super) fn is_quick(kind: u8) -> bool {
+    matches!(kind, SNAPPY | LZ4)
+}
+
 /// The bytes of a compressed block. `kind` is not [`RAW`].
 pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static str> {
     match kind {

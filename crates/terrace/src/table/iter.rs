@@ -15,10 +15,13 @@ use super::external_cache::HeldBlock;
 use super::format::StoredBlock;
 use super::index::Place;
 use super::readahead::Readahead;
-use super::table::Table;
+use super::table::{Keep, Table};
 
 /// Bytes behind a scan that reads a table for the last time, after which it gives them back.
 const BEHIND: u64 = 256 << 10;
+/// Blocks that a scan goes on to, after which it is a long one: the cache does not keep what it
+/// passes, because fresh memory for a block costs more than loading it again.
+const PASSED: u8 = 4;
 
 impl Table {
     /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not
@@ -32,6 +35,8 @@ impl Table {
 pub(crate) struct TableIter {
     table: Arc<Table>,
     fill_cache: bool,
+    /// Blocks that the scan went on to since its last seek, up to [`PASSED`].
+    passed: u8,
     /// How much of the file's beginning has been given back, if nobody reads the table after this
     /// scan.
     given_back: Option<u64>,
@@ -52,6 +57,7 @@ impl TableIter {
         TableIter {
             table,
             fill_cache,
+            passed: 0,
             given_back: None,
             readahead: Readahead::default(),
             at: usize::MAX,
@@ -70,6 +76,7 @@ impl TableIter {
 
     /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
     pub(crate) fn continue_from(&mut self, previous: TableIter) {
+        self.passed = previous.passed;
         self.readahead = previous.readahead.in_next_file();
     }
 
@@ -181,6 +188,7 @@ impl TableIter {
     /// Goes where [`aim`](Self::aim) with the same target has found that it has to go.
     pub(crate) fn land(&mut self, target: &[u8]) {
         let Place { at, abbreviated } = self.aim;
+        self.passed = 0;
         if self.enter(at) {
             self.block.seek(self.table.order(), target, abbreviated);
             self.skip_empty_blocks_forward();
@@ -227,7 +235,7 @@ impl TableIter {
     /// Goes on to later blocks until there is an entry, an end, or damage.
     fn skip_empty_blocks_forward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {
-            if !self.enter(self.at.wrapping_add(1)) {
+            if !self.go_on_to(self.at.wrapping_add(1)) {
                 return;
             }
             self.block.seek_to_first();
@@ -237,7 +245,7 @@ impl TableIter {
 
     fn skip_empty_blocks_backward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {
-            if !self.enter(self.at.wrapping_sub(1)) {
+            if !self.go_on_to(self.at.wrapping_sub(1)) {
                 return;
             }
             self.block.seek_to_last();
@@ -263,6 +271,12 @@ impl TableIter {
         self.failure.is_some()
     }
 
+    /// [`enter`](Self::enter), by a scan.
+    fn go_on_to(&mut self, at: usize) -> bool {
+        self.passed = (self.passed + 1).min(PASSED);
+        self.enter(at)
+    }
+
     /// Moves to the data block `at`, at no entry of it. False if there is no such block or it
     /// cannot be read.
     fn enter(&mut self, at: usize) -> bool {
@@ -278,8 +292,12 @@ impl TableIter {
         }
         let block = handle.map(|handle| {
             self.table.read_ahead(&mut self.readahead, handle);
-            let ahead = Some(&mut self.readahead);
-            self.table.block(at, handle, self.fill_cache, false, ahead)
+            let keep = match self.fill_cache {
+                false => Keep::No,
+                true if self.passed >= PASSED => Keep::UnlessQuick,
+                true => Keep::Yes,
+            };
+            self.table.block(at, handle, keep, &mut self.readahead)
         });
         let (block, hold) = match block {
             Some(Ok(block)) => {

@@ -26,7 +26,7 @@ use super::block_cache::BlockCache;
 use super::block_iter::BlockIter;
 use super::block_ref::BlockRef;
 use super::buffer::Buffer;
-use super::compression::{Codecs, decompress};
+use super::compression::{Codecs, decompress, is_quick};
 use super::counters::{Outcome, ReadCounters};
 use super::entry::Damage;
 use super::external_cache::ExternalBlocks;
@@ -79,6 +79,16 @@ pub(crate) struct Table {
     pub(super) account: Option<Arc<MemoryAccount>>,
     /// Of the table; blocks have their own.
     pub(super) charge: Option<Charge>,
+}
+
+/// Whether the cache keeps a block that had to be loaded, if it lets it in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Yes,
+    /// Unless loading it again takes little more than finding it in the cache: a block of a mapped
+    /// file that was compressed with snappy or LZ4.
+    UnlessQuick,
+    No,
 }
 
 impl Table {
@@ -276,22 +286,29 @@ impl Table {
         damaged(&self.name, handle, damage)
     }
 
-    /// The data block `at`, which is at `handle`, from the cache, or from the file or what a scan
-    /// has read of it already.
+    /// The data block `at`, which is at `handle`, for a scan: from the cache, or from the file or
+    /// what the scan has read `ahead`.
     pub(super) fn block(
         &self,
         at: usize,
         handle: BlockHandle,
-        fill_cache: bool,
-        filtered: bool,
-        ahead: Option<&mut Readahead>,
+        keep: Keep,
+        ahead: &mut Readahead,
     ) -> Result<BlockRef> {
-        if let Some(block) = self.block_in_memory(at, handle, filtered) {
+        if let Some(block) = self.block_in_memory(at, handle, false) {
             return Ok(block);
         }
-        self.count_miss(filtered);
-        let block = Arc::new(self.load_in(handle, ahead)?);
-        Ok(if fill_cache { self.keep(at, handle, block) } else { BlockRef::Owned(block) })
+        self.count_miss(false);
+        let Table { file, populated, policy, name, .. } = self;
+        let (data, kind) =
+            load_block(file, populated, policy, handle, name, Some(ahead), decompress)?;
+        let is_quick = file.mapped().is_some() && is_quick(kind) && self.external.is_none();
+        let block = Arc::new(self.parse(handle, data)?);
+        Ok(match keep {
+            Keep::Yes => self.keep(at, handle, block),
+            Keep::UnlessQuick if !is_quick => self.keep(at, handle, block),
+            Keep::UnlessQuick | Keep::No => BlockRef::Owned(block),
+        })
     }
 
     pub(super) fn count_miss(&self, filtered: bool) {
@@ -364,11 +381,6 @@ impl Table {
     pub(super) fn load(&self, handle: BlockHandle) -> Result<(Block, Codecs)> {
         let (data, kind) = self.read_block(handle)?;
         Ok((self.parse(handle, data)?, Codecs::of(kind)))
-    }
-
-    fn load_in(&self, handle: BlockHandle, ahead: Option<&mut Readahead>) -> Result<Block> {
-        let Table { file, populated, policy, name, .. } = self;
-        self.parse(handle, load_block(file, populated, policy, handle, name, ahead, decompress)?.0)
     }
 
     pub(super) fn parse(&self, handle: BlockHandle, data: BlockData) -> Result<Block> {

@@ -789,3 +789,45 @@ fn a_full_cache_admits_a_block_at_the_second_read_that_fills_it() {
         assert_eq!(is_cached(), cached);
     }
 }
+
+/// Of what a long scan passes, the cache keeps what would take long to load again, and what weighs
+/// little. Where a seek lands is kept.
+#[test]
+fn what_a_long_scan_passes_is_kept_where_it_is_dear() {
+    let entries: Vec<_> = (0..2000)
+        .map(|number| {
+            (encode(format!("{number:06}").as_bytes(), 1, EntryKind::Value), vec![b'v'; 100])
+        })
+        .collect();
+    for (compression, mapped, keeps_all) in [
+        (Compression::Snappy, true, false),
+        (Compression::Lz4, true, false),
+        (Compression::None, true, true),
+        (Compression::Snappy, false, true),
+    ] {
+        let order = TableOrder::internal(KeyOrder::default());
+        let settings = TableSettings { compression, ..settings(order) };
+        let table = open(build(&settings, &entries).0, mapped, &settings, 10 << 20).expect("opens");
+        let blocks = table.index().len();
+        let cached = || (0..blocks).filter(|&at| table.cached_block(at).is_some()).count();
+        for backward in [false, true] {
+            let mut iter = table.iter(true);
+            if backward {
+                iter.seek_to_last()
+            } else {
+                iter.seek_to_first()
+            }
+            let mut count = 0;
+            while iter.valid() {
+                count += 1;
+                if backward { iter.prev() } else { iter.next() }
+            }
+            assert_eq!(count, entries.len());
+            let kept = if keeps_all { blocks } else { 4 * (1 + usize::from(backward)) };
+            assert_eq!(cached(), kept, "{compression:?}, mapped: {mapped}, {backward}");
+        }
+        let mut iter = table.iter(true);
+        entries.iter().step_by(20).for_each(|(key, _)| iter.seek(key));
+        assert_eq!(cached(), blocks);
+    }
+}
