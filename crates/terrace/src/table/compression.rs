@@ -200,15 +200,10 @@ pub(super) fn is_known(kind: u8) -> bool {
     matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE | LZ4)
 }
 
-/// Whether blocks with this identifier are decompressed as quickly as memory is fetched, nearly.
-pub(super) fn is_quick(kind: u8) -> bool {
-    matches!(kind, SNAPPY | LZ4)
-}
-
 /// The bytes of a compressed block. `kind` is not [`RAW`].
 pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static str> {
     match kind {
-        SNAPPY => whole_snappy(compressed),
+        SNAPPY => Ok(decode_snappy(compressed)?.0),
         ZSTD_OR_ZLIB if compressed.starts_with(&ZSTD_MAGIC) => zstd(compressed),
         ZSTD_OR_ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(
             compressed,
@@ -227,11 +222,14 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
     }
 }
 
-fn whole_snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
+/// A block of snappy, and whether that was so quick that the block need not be kept for a next
+/// time: at least ten bytes an element, and no more than what buffers are handed on for.
+pub(super) fn decode_snappy(compressed: &[u8]) -> Result<(Buffer, bool), &'static str> {
+    const MOST_QUICK: usize = 64 << 10;
     let (length, elements) = snappy::split_header(compressed)?;
     let mut output = Buffer::with_length(length)?;
-    SnappyDecoder::new(elements, output.as_mut_slice()).finish()?;
-    Ok(output)
+    let effort = SnappyDecoder::new(elements, output.as_mut_slice()).finish()?;
+    Ok((output, length <= MOST_QUICK && length >= effort.saturating_mul(10)))
 }
 
 fn lz4(compressed: &[u8]) -> Result<Buffer, &'static str> {

@@ -19,9 +19,9 @@ use super::table::{Keep, Table};
 
 /// Bytes behind a scan that reads a table for the last time, after which it gives them back.
 const BEHIND: u64 = 256 << 10;
-/// Blocks that a scan goes on to, after which it is a long one: the cache does not keep what it
-/// passes, because fresh memory for a block costs more than loading it again.
-const PASSED: u8 = 4;
+/// Bytes in the file that a scan goes on through, after which it is a long one: the cache does not
+/// keep what it passes, because fresh memory for a block costs more than loading it again.
+const LONG: u64 = 64 << 10;
 
 impl Table {
     /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not
@@ -35,8 +35,9 @@ impl Table {
 pub(crate) struct TableIter {
     table: Arc<Table>,
     fill_cache: bool,
-    /// Blocks that the scan went on to since its last seek, up to [`PASSED`].
-    passed: u8,
+    /// Bytes of blocks that the scan went on to in one direction since its last seek, and which.
+    passed: u64,
+    backward: bool,
     /// How much of the file's beginning has been given back, if nobody reads the table after this
     /// scan.
     given_back: Option<u64>,
@@ -58,6 +59,7 @@ impl TableIter {
             table,
             fill_cache,
             passed: 0,
+            backward: false,
             given_back: None,
             readahead: Readahead::default(),
             at: usize::MAX,
@@ -76,7 +78,7 @@ impl TableIter {
 
     /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
     pub(crate) fn continue_from(&mut self, previous: TableIter) {
-        self.passed = previous.passed;
+        (self.passed, self.backward) = (previous.passed, previous.backward);
         self.readahead = previous.readahead.in_next_file();
     }
 
@@ -132,6 +134,7 @@ impl TableIter {
 
     /// Goes to the first entry.
     pub(crate) fn seek_to_first(&mut self) {
+        self.begin_at_an_end();
         if self.enter(0) {
             self.block.seek_to_first();
             self.skip_empty_blocks_forward();
@@ -140,6 +143,7 @@ impl TableIter {
 
     /// Goes to the last entry.
     pub(crate) fn seek_to_last(&mut self) {
+        self.begin_at_an_end();
         if self.enter(self.table.index().len().wrapping_sub(1)) {
             self.block.seek_to_last();
             self.skip_empty_blocks_backward();
@@ -235,7 +239,7 @@ impl TableIter {
     /// Goes on to later blocks until there is an entry, an end, or damage.
     fn skip_empty_blocks_forward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {
-            if !self.go_on_to(self.at.wrapping_add(1)) {
+            if !self.go_on_to(self.at.wrapping_add(1), false) {
                 return;
             }
             self.block.seek_to_first();
@@ -245,7 +249,7 @@ impl TableIter {
 
     fn skip_empty_blocks_backward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {
-            if !self.go_on_to(self.at.wrapping_sub(1)) {
+            if !self.go_on_to(self.at.wrapping_sub(1), true) {
                 return;
             }
             self.block.seek_to_last();
@@ -272,9 +276,20 @@ impl TableIter {
     }
 
     /// [`enter`](Self::enter), by a scan.
-    fn go_on_to(&mut self, at: usize) -> bool {
-        self.passed = (self.passed + 1).min(PASSED);
+    fn go_on_to(&mut self, at: usize, backward: bool) -> bool {
+        if self.backward != backward {
+            (self.passed, self.backward) = (0, backward);
+        }
+        let size = self.table.index().handle(at).map_or(0, |handle| handle.size);
+        self.passed = self.passed.saturating_add(size);
         self.enter(at)
+    }
+
+    /// Goes on counting what a scan passes that comes from a neighbouring table; otherwise begins.
+    fn begin_at_an_end(&mut self) {
+        if self.at != usize::MAX {
+            self.passed = 0;
+        }
     }
 
     /// Moves to the data block `at`, at no entry of it. False if there is no such block or it
@@ -294,7 +309,7 @@ impl TableIter {
             self.table.read_ahead(&mut self.readahead, handle);
             let keep = match self.fill_cache {
                 false => Keep::No,
-                true if self.passed >= PASSED => Keep::UnlessQuick,
+                true if self.passed >= LONG => Keep::UnlessQuick,
                 true => Keep::Yes,
             };
             self.table.block(at, handle, keep, &mut self.readahead)

@@ -181,10 +181,11 @@ impl Table {
             let mut block = SnappyDecoder::new(elements, output.as_mut_slice());
             found = find_while_decoding(&mut block, &self.order, key);
             let decoded = block.decoded();
-            match found {
-                Some(_) => output.truncate(decoded),
-                None => block.finish()?,
+            if found.is_none() {
+                block.finish()?;
+                return Ok(output);
             }
+            output.truncate(decoded);
             Ok(output)
         };
         let Table { file, populated, policy, name, .. } = self;

@@ -34,12 +34,14 @@ pub(super) struct SnappyDecoder<'a> {
     /// As long as all that the stream makes. Behind `decoded` the bytes are arbitrary.
     output: &'a mut [u8],
     decoded: usize,
+    /// How many elements that was; those that take their time count fourfold.
+    effort: usize,
 }
 
 impl<'a> SnappyDecoder<'a> {
     /// Decodes `elements` into `output`, which is as long as [`split_header`] says.
     pub(super) fn new(elements: &'a [u8], output: &'a mut [u8]) -> Self {
-        SnappyDecoder { elements, output, decoded: 0 }
+        SnappyDecoder { elements, output, decoded: 0, effort: 0 }
     }
 
     /// All bytes that the stream makes, of which those before `end` are decoded.
@@ -51,10 +53,11 @@ impl<'a> SnappyDecoder<'a> {
         Ok(self.output)
     }
 
-    /// Decodes all.
-    pub(super) fn finish(mut self) -> Result<()> {
+    /// Decodes all. Returns how many elements it was, of which those that take their time count
+    /// fourfold.
+    pub(super) fn finish(mut self) -> Result<usize> {
         self.decode(usize::MAX)?;
-        if self.elements.is_empty() { Ok(()) } else { Err(DAMAGED) }
+        if self.elements.is_empty() { Ok(self.effort) } else { Err(DAMAGED) }
     }
 
     /// How many bytes were decoded.
@@ -68,6 +71,7 @@ impl<'a> SnappyDecoder<'a> {
         let end = end.min(output.len());
         let (mut elements, mut at) = (self.elements, self.decoded);
         while at < end {
+            self.effort += 1;
             if let Some(window) = elements.first_chunk::<{ 1 + WIDE }>()
                 && output.len() - at >= WIDE
                 && let Some((size, length)) = put_wide(output, at, window)
@@ -75,6 +79,7 @@ impl<'a> SnappyDecoder<'a> {
                 (elements, at) = (elements.get(size..).unwrap_or_default(), at + length);
                 continue;
             }
+            self.effort += 3;
             let (&tag, rest) = elements.split_first().ok_or(DAMAGED)?;
             let short = usize::from(tag >> 2);
             let (length, offset, rest) = match tag & 3 {
@@ -173,7 +178,7 @@ mod tests {
             end += steps.below(300);
             decoder.up_to(end)?;
         }
-        decoder.finish().map(|()| output)
+        decoder.finish().map(|_| output)
     }
 
     /// Bytes of which some were there before, at distances of all kinds.

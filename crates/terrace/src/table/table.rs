@@ -26,7 +26,7 @@ use super::block_cache::BlockCache;
 use super::block_iter::BlockIter;
 use super::block_ref::BlockRef;
 use super::buffer::Buffer;
-use super::compression::{Codecs, decompress, is_quick};
+use super::compression::{self, Codecs, decode_snappy, decompress};
 use super::counters::{Outcome, ReadCounters};
 use super::entry::Damage;
 use super::external_cache::ExternalBlocks;
@@ -85,8 +85,8 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     Yes,
-    /// Unless loading it again takes little more than finding it in the cache: a block of a mapped
-    /// file that was compressed with snappy or LZ4.
+    /// Unless loading it again takes hardly longer than finding it in the cache: a block of a mapped
+    /// file that snappy decodes quickly.
     UnlessQuick,
     No,
 }
@@ -300,9 +300,18 @@ impl Table {
         }
         self.count_miss(false);
         let Table { file, populated, policy, name, .. } = self;
-        let (data, kind) =
-            load_block(file, populated, policy, handle, name, Some(ahead), decompress)?;
-        let is_quick = file.mapped().is_some() && is_quick(kind) && self.external.is_none();
+        let can_be_quick =
+            file.mapped().is_some() && !policy.exceeds_memory() && self.external.is_none();
+        let mut is_quick = false;
+        let decompress = |kind, stored: &[u8]| {
+            if kind != compression::SNAPPY {
+                return decompress(kind, stored);
+            }
+            let (buffer, was_quick) = decode_snappy(stored)?;
+            is_quick = was_quick && can_be_quick;
+            Ok(buffer)
+        };
+        let (data, _) = load_block(file, populated, policy, handle, name, Some(ahead), decompress)?;
         let block = Arc::new(self.parse(handle, data)?);
         Ok(match keep {
             Keep::Yes => self.keep(at, handle, block),

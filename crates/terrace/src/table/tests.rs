@@ -791,43 +791,63 @@ fn a_full_cache_admits_a_block_at_the_second_read_that_fills_it() {
 }
 
 /// Of what a long scan passes, the cache keeps what would take long to load again, and what weighs
-/// little. Where a seek lands is kept.
+/// little. Where a seek lands, and what lies next to it, is kept.
 #[test]
 fn what_a_long_scan_passes_is_kept_where_it_is_dear() {
-    let entries: Vec<_> = (0..2000)
-        .map(|number| {
-            (encode(format!("{number:06}").as_bytes(), 1, EntryKind::Value), vec![b'v'; 100])
-        })
-        .collect();
-    for (compression, mapped, keeps_all) in [
-        (Compression::Snappy, true, false),
-        (Compression::Lz4, true, false),
-        (Compression::None, true, true),
-        (Compression::Snappy, false, true),
+    const LONG: u64 = 64 << 10;
+    let mut random = Random(7);
+    let mut entries_of = |letters: usize| -> Vec<_> {
+        (0..3000)
+            .map(|number| {
+                let key = format!("{number:06}");
+                let half = random.bytes(50, letters);
+                (encode(key.as_bytes(), 1, EntryKind::Value), [&half[..], &half[..]].concat())
+            })
+            .collect()
+    };
+    // The last ones are compressed in many small pieces.
+    let (quick, slow) = (entries_of(256), entries_of(3));
+    for (entries, compression, mapped, keeps_all) in [
+        (&quick, Compression::Snappy, true, false),
+        (&quick, Compression::Lz4, true, true),
+        (&quick, Compression::None, true, true),
+        (&quick, Compression::Snappy, false, true),
+        (&slow, Compression::Snappy, true, true),
     ] {
         let order = TableOrder::internal(KeyOrder::default());
         let settings = TableSettings { compression, ..settings(order) };
-        let table = open(build(&settings, &entries).0, mapped, &settings, 10 << 20).expect("opens");
-        let blocks = table.index().len();
-        let cached = || (0..blocks).filter(|&at| table.cached_block(at).is_some()).count();
+        let table = open(build(&settings, entries).0, mapped, &settings, 10 << 20).expect("opens");
+        let handles = table.index().handles();
+        assert!(keeps_all || handles.last().expect("blocks").offset > 2 * LONG);
+        let mut expected = vec![keeps_all; handles.len()];
         for backward in [false, true] {
+            // Twice with the same iterator: it begins anew.
             let mut iter = table.iter(true);
-            if backward {
-                iter.seek_to_last()
-            } else {
-                iter.seek_to_first()
+            for _ in 0..2 {
+                if backward {
+                    iter.seek_to_last()
+                } else {
+                    iter.seek_to_first()
+                }
+                let mut count = 0;
+                while iter.valid() {
+                    count += 1;
+                    if backward { iter.prev() } else { iter.next() }
+                }
+                assert_eq!(count, entries.len());
             }
-            let mut count = 0;
-            while iter.valid() {
-                count += 1;
-                if backward { iter.prev() } else { iter.next() }
+            let mut passed = 0;
+            for step in 0..handles.len() {
+                let at = if backward { handles.len() - 1 - step } else { step };
+                passed += if step > 0 { handles[at].size } else { 0 };
+                expected[at] |= passed < LONG;
             }
-            assert_eq!(count, entries.len());
-            let kept = if keeps_all { blocks } else { 4 * (1 + usize::from(backward)) };
-            assert_eq!(cached(), kept, "{compression:?}, mapped: {mapped}, {backward}");
+            let cached: Vec<_> =
+                (0..handles.len()).map(|at| table.cached_block(at).is_some()).collect();
+            assert_eq!(cached, expected, "{compression:?}, mapped: {mapped}, {backward}");
         }
         let mut iter = table.iter(true);
         entries.iter().step_by(20).for_each(|(key, _)| iter.seek(key));
-        assert_eq!(cached(), blocks);
+        assert!((0..handles.len()).all(|at| table.cached_block(at).is_some()));
     }
 }

@@ -101,8 +101,9 @@ impl ReadOptions {
     }
 
     /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
-    /// nobody will read again soon. Default: true; but of what a long scan passes, blocks of snappy
-    /// or LZ4 in mapped files are not kept: loading them again takes hardly longer.
+    /// nobody will read again soon. Default: true; but of what a scan passes that goes on for 64 KiB
+    /// and more, blocks in mapped files that snappy decodes quickly are not kept: loading them again
+    /// takes hardly longer.
     ///
     /// ```
     /// # use terrace::*;
