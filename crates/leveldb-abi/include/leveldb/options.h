@@ -78,8 +78,8 @@ struct LEVELDB_EXPORT ReadOptions {
   // Checksums are always verified.
   bool verify_checksums = false;
 
-  // Whether what is read stays in the cache. Say no for large scans; what is loaded again in no
-  // time does not stay there in any case.
+  // Whether what is read stays in the cache. Say no for large scans, of which some blocks do not
+  // stay there in any case.
   bool fill_cache = true;
 
   // Read the database as of this snapshot. Null: as of now.

@@ -32,7 +32,7 @@ pub(super) struct BlockIter {
     group: Group,
     /// Which of its entries this one is, or follows; `NO_GROUP` after a step forward.
     in_group: usize,
-    /// Whether no step forward has followed the last seek yet.
+    /// Set by a seek, until [`next_of_other_key`](Self::next_of_other_key) asks for what lies ahead.
     has_landed: bool,
     /// After a step back: whether the user key of the entry before is known to have other bytes
     /// than this one.

@@ -223,7 +223,7 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
 }
 
 /// A block of snappy, and whether that was so quick that the block need not be kept for a next
-/// time: at least ten bytes an element, and no more than what buffers are handed on for.
+/// time: at least ten bytes an element, and not so large that there is no buffer at hand.
 pub(super) fn decode_snappy(compressed: &[u8]) -> Result<(Buffer, bool), &'static str> {
     const MOST_QUICK: usize = 64 << 10;
     let (length, elements) = snappy::split_header(compressed)?;

@@ -19,8 +19,8 @@ use super::table::{Keep, Table};
 
 /// Bytes behind a scan that reads a table for the last time, after which it gives them back.
 const BEHIND: u64 = 256 << 10;
-/// Bytes in the file that a scan goes on through, after which it is a long one: the cache does not
-/// keep what it passes, because fresh memory for a block costs more than loading it again.
+/// Bytes in the file that a scan goes on through, after which it is a long one: of what it passes
+/// the cache keeps nothing that is loaded quickly, because fresh memory for it costs more.
 const LONG: u64 = 64 << 10;
 
 impl Table {
@@ -38,6 +38,8 @@ pub(crate) struct TableIter {
     /// Bytes of blocks that the scan went on to in one direction since its last seek, and which.
     passed: u64,
     backward: bool,
+    /// Whether what is entered next goes on a scan of a neighbouring table.
+    continues: bool,
     /// How much of the file's beginning has been given back, if nobody reads the table after this
     /// scan.
     given_back: Option<u64>,
@@ -60,6 +62,7 @@ impl TableIter {
             fill_cache,
             passed: 0,
             backward: false,
+            continues: false,
             given_back: None,
             readahead: Readahead::default(),
             at: usize::MAX,
@@ -79,6 +82,7 @@ impl TableIter {
     /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
     pub(crate) fn continue_from(&mut self, previous: TableIter) {
         (self.passed, self.backward) = (previous.passed, previous.backward);
+        self.continues = true;
         self.readahead = previous.readahead.in_next_file();
     }
 
@@ -134,7 +138,7 @@ impl TableIter {
 
     /// Goes to the first entry.
     pub(crate) fn seek_to_first(&mut self) {
-        self.begin_at_an_end();
+        self.begin();
         if self.enter(0) {
             self.block.seek_to_first();
             self.skip_empty_blocks_forward();
@@ -143,7 +147,7 @@ impl TableIter {
 
     /// Goes to the last entry.
     pub(crate) fn seek_to_last(&mut self) {
-        self.begin_at_an_end();
+        self.begin();
         if self.enter(self.table.index().len().wrapping_sub(1)) {
             self.block.seek_to_last();
             self.skip_empty_blocks_backward();
@@ -192,7 +196,7 @@ impl TableIter {
     /// Goes where [`aim`](Self::aim) with the same target has found that it has to go.
     pub(crate) fn land(&mut self, target: &[u8]) {
         let Place { at, abbreviated } = self.aim;
-        self.passed = 0;
+        self.begin();
         if self.enter(at) {
             self.block.seek(self.table.order(), target, abbreviated);
             self.skip_empty_blocks_forward();
@@ -285,9 +289,9 @@ impl TableIter {
         self.enter(at)
     }
 
-    /// Goes on counting what a scan passes that comes from a neighbouring table; otherwise begins.
-    fn begin_at_an_end(&mut self) {
-        if self.at != usize::MAX {
+    /// Begins to count what a scan passes, unless it comes from a neighbouring table.
+    fn begin(&mut self) {
+        if !std::mem::take(&mut self.continues) {
             self.passed = 0;
         }
     }

@@ -69,9 +69,9 @@ impl<'a> SnappyDecoder<'a> {
     fn decode(&mut self, end: usize) -> Result<()> {
         let output = &mut *self.output;
         let end = end.min(output.len());
-        let (mut elements, mut at) = (self.elements, self.decoded);
+        let (mut elements, mut at, mut effort) = (self.elements, self.decoded, self.effort);
         while at < end {
-            self.effort += 1;
+            effort += 1;
             if let Some(window) = elements.first_chunk::<{ 1 + WIDE }>()
                 && output.len() - at >= WIDE
                 && let Some((size, length)) = put_wide(output, at, window)
@@ -79,7 +79,7 @@ impl<'a> SnappyDecoder<'a> {
                 (elements, at) = (elements.get(size..).unwrap_or_default(), at + length);
                 continue;
             }
-            self.effort += 3;
+            effort += 3;
             let (&tag, rest) = elements.split_first().ok_or(DAMAGED)?;
             let short = usize::from(tag >> 2);
             let (length, offset, rest) = match tag & 3 {
@@ -107,7 +107,7 @@ impl<'a> SnappyDecoder<'a> {
             put_copy(output, at, length, offset)?;
             (elements, at) = (rest, at + length);
         }
-        (self.elements, self.decoded) = (elements, at);
+        (self.elements, self.decoded, self.effort) = (elements, at, effort);
         Ok(())
     }
 }

@@ -103,7 +103,7 @@ impl ReadOptions {
     /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
     /// nobody will read again soon. Default: true; but of what a scan passes that goes on for 64 KiB
     /// and more, blocks in mapped files that snappy decodes quickly are not kept: loading them again
-    /// takes hardly longer.
+    /// takes hardly longer. They are where the data exceed memory, and in a cache of the program's.
     ///
     /// ```
     /// # use terrace::*;
