@@ -197,8 +197,8 @@ impl<V: Weighted> SlotArray<V> {
     }
 
     /// The capacity that a value of `weight` is let into for slot `index`, and whether it was here
-    /// not long ago. If it is only that which it lacks, this is remembered. The `account` has counted
-    /// so many bytes of the value.
+    /// not long ago. If it is only that which it lacks, this is remembered. The `account` has
+    /// counted so many bytes of the value.
     fn admit(
         &self,
         index: usize,

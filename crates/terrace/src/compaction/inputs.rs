@@ -1,13 +1,14 @@
-//! Completes a plan: which files a compaction has to take in, and what it may not get in the way of.
+//! Completes a plan: which files a compaction has to take in, and what it may not get in the way
+//! of.
 //!
 //! # Invariants
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level below
 //!    level 0.
 //! 2. A plan for a deeper level takes every level-0 file that overlaps one it takes, and every file
-//!    of a level that shares a user key with one it takes: no older version of a key is left above a
-//!    newer one.
-//! 3. Of the levels that a plan skips none has a file in the range of its upper files, and no other plan
-//!    writes one there.
+//!    of a level that shares a user key with one it takes: no older version of a key is left above
+//!    a newer one.
+//! 3. Of the levels that a plan skips none has a file in the range of its upper files, and no other
+//!    plan writes one there.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What becomes of level 0: its files are compacted into a deeper level, or small ones into one.
 //!
-//! Each compaction of level 0 rewrites what it overlaps below. While much is written, level 0 gathers
-//! files until there are many bytes for that, which go past levels that have no room for them. Small
-//! files that come meanwhile become one within level 0, so that there are not many for a read to
-//! search. RocksDB calls that intra-L0 compaction.
+//! Each compaction of level 0 rewrites what it overlaps below. While much is written, level 0
+//! gathers files until there are many bytes for that, which go past levels that have no room for
+//! them. Small files that come meanwhile become one within level 0, so that there are not many for
+//! a read to search. RocksDB calls that intra-L0 compaction.
 //!
 //! In LevelDB the greater number of two files of level 0 is the newer one. A flush keeps the number
 //! behind its own free, which is that of the one file that it and those before it become. So the
@@ -21,18 +21,19 @@ use super::limits::{LEVEL_0_GATHERED, LEVEL_0_TRIGGER, gathered_bytes, level_lim
 use super::plan::{Plan, Reason};
 
 /// Large files of level 0 skip level 1 if they have this many times the bytes that it may hold, and
-/// deeper ones if they have as many as those: most of them would be compacted into the next level soon.
+/// deeper ones if they have as many as those: most of them would be compacted into the next level
+/// soon.
 const SKIP_BYTES: u64 = 3;
 /// But not if they would rewrite more than this many times their bytes in the next level: other
 /// compactions of that level would have to wait too long.
 const SKIP_REWRITE: u64 = 4;
-/// Nor if they would rewrite more bytes than this: the work is lost if the database closes before the
-/// compaction ends.
+/// Nor if they would rewrite more bytes than this: the work is lost if the database closes before
+/// the compaction ends.
 const SKIP_REWRITE_LIMIT: u64 = 1 << 30;
 /// So many small files become one.
 const SMALL_FILES: usize = 12;
-/// A file is small if it has fewer bytes than this, and fewer than so many times the newest one: what
-/// small files have become is not rewritten with the next ones.
+/// A file is small if it has fewer bytes than this, and fewer than so many times the newest one:
+/// what small files have become is not rewritten with the next ones.
 const SMALL_FILE: u64 = 10 << 20;
 const SMALL_TIMES: u64 = 8;
 
@@ -40,9 +41,9 @@ const SMALL_TIMES: u64 = 8;
 #[derive(Default)]
 pub(super) struct LevelZero {
     pub(super) plan: Option<Plan>,
-    /// The level from which files of level 0, that are to skip others, are kept by a compaction of it in
-    /// progress, or because they become one first: while another compaction of that level begins,
-    /// level 0 waits on.
+    /// The level from which files of level 0, that are to skip others, are kept by a compaction of
+    /// it in progress, or because they become one first: while another compaction of that level
+    /// begins, level 0 waits on.
     pub(super) awaited: Option<usize>,
 }
 
@@ -89,16 +90,16 @@ impl Planner<'_> {
         Some(LevelZero { plan, awaited: busy_level.filter(|_| waits) })
     }
 
-    /// Whether a compaction into a deeper level has one of the files that a compaction of `seeds` takes.
-    /// One within level 0 ends soon, and what it makes will wait for the same level.
+    /// Whether a compaction into a deeper level has one of the files that a compaction of `seeds`
+    /// takes. One within level 0 ends soon, and what it makes will wait for the same level.
     fn is_going_down(&self, seeds: &[Arc<FileMeta>]) -> bool {
         let closure = self.closure(0, seeds).unwrap_or_default();
         let mut down = self.busy.iter().filter(|other| other.output_level > 0);
         down.any(|other| closure.iter().any(|file| other.files.contains(&file.number)))
     }
 
-    /// The newest small files, if there are many: nothing is newer that has a smaller number than the
-    /// one that they become.
+    /// The newest small files, if there are many: nothing is newer that has a smaller number than
+    /// the one that they become.
     fn pick_intra_level_0(&self) -> Option<Plan> {
         // One at a time, or there would be one whenever level 0 is to be compacted.
         if self.busy.iter().any(|other| other.output_level == 0 && !other.files.is_empty()) {

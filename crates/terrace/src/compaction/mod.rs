@@ -2,10 +2,10 @@
 //!
 //! [`planner`] is a pure function from a version to a [`plan`], within the [`limits`] of levels
 //! ([`level_0`] has rules of its own), which [`inputs`] completes; [`job`] executes it, in several
-//! key ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive, the program's [`filter`] which of those nobody but the present sees;
-//! [`output`] writes the tables of compactions and flushes, and appends to the value files that
-//! [`growing_values`] keeps for it; [`rate_limiter`] bounds its rate. Nothing here
-//! installs a version.
+//! key ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive, the
+//! program's [`filter`] which of those nobody but the present sees; [`output`] writes the tables of
+//! compactions and flushes, and appends to the value files that [`growing_values`] keeps for it;
+//! [`rate_limiter`] bounds its rate. Nothing here installs a version.
 
 pub(crate) mod drop_rules;
 pub(crate) mod filter;

@@ -32,7 +32,8 @@ pub(super) struct BlockIter {
     group: Group,
     /// Which of its entries this one is, or follows; `NO_GROUP` after a step forward.
     in_group: usize,
-    /// Set by a seek, until [`next_of_other_key`](Self::next_of_other_key) asks for what lies ahead.
+    /// Set by a seek, until [`next_of_other_key`](Self::next_of_other_key) asks for what lies
+    /// ahead.
     has_landed: bool,
     /// After a step back: whether the user key of the entry before is known to have other bytes
     /// than this one.

@@ -34,7 +34,8 @@ pub(super) fn find_while_decoding(
     target: &[u8],
 ) -> Option<Found> {
     // Behind the entries are the restart points, of which the first, in a sound block, is 0: as an
-    // entry that were a key without a tag, and damage. What is unsound behind the entry is not seen.
+    // entry that were a key without a tag, and damage. What is unsound behind the entry is not
+    // seen.
     let found = scan_bytewise(&mut *block, 0, 0, order, target).ok()???;
     if found.same_user_key && !mutated("undecoded-value") {
         block.up_to(found.entry.end).ok()?;

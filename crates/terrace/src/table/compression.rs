@@ -7,8 +7,8 @@
 //! No output is allocated before its size was bounded. For snappy the bound is exact: no element of
 //! the format makes more than 64 bytes out of 3, so a header that claims more lies. Deflate cannot
 //! expand beyond 1,032 to 1. Zstd can, without a useful limit; such blocks may grow to that same
-//! ratio or to [`FOREIGN_FLOOR`], whichever is more, and none that is larger is written. LZ4 makes no
-//! more than 255 bytes out of one.
+//! ratio or to [`FOREIGN_FLOOR`], whichever is more, and none that is larger is written. LZ4 makes
+//! no more than 255 bytes out of one.
 
 #[cfg(feature = "zstd")]
 use std::cell::RefCell;
@@ -340,8 +340,8 @@ const LIKELY_SIZE: usize = 1 << 20;
 
 #[cfg(feature = "zstd")]
 fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
-    // Whoever wrote it may have left the size out, or claim what is not there: then the output grows
-    // with what comes.
+    // Whoever wrote it may have left the size out, or claim what is not there: then the output
+    // grows with what comes.
     let likely = compressed.len().saturating_mul(LIKELY_ZSTD_RATIO).max(LIKELY_SIZE);
     let size = zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten();
     match size.and_then(|size| usize::try_from(size).ok()) {

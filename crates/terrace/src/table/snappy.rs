@@ -112,8 +112,8 @@ impl<'a> SnappyDecoder<'a> {
     }
 }
 
-/// Puts what the first element of `window` makes at `at`, and arbitrary bytes behind it. Returns the
-/// bytes that the element takes and makes; `None` if it is long, far, periodic or damaged.
+/// Puts what the first element of `window` makes at `at`, and arbitrary bytes behind it. Returns
+/// the bytes that the element takes and makes; `None` if it is long, far, periodic or damaged.
 #[inline(always)]
 fn put_wide(output: &mut [u8], at: usize, window: &[u8; 1 + WIDE]) -> Option<(usize, usize)> {
     let [tag, ref literal @ ..] = *window;
@@ -246,7 +246,8 @@ mod tests {
         assert!(sound > 10_000 && refused > 10_000, "{sound} sound, {refused} refused");
     }
 
-    /// A stream of elements of every kind, most of them possible, and a length that is about theirs.
+    /// A stream of elements of every kind, most of them possible, and a length that is about
+    /// theirs.
     fn elements(random: &mut Random) -> Vec<u8> {
         let (mut stream, mut made) = (Vec::new(), 0);
         for _ in 0..random.below(12) {

@@ -85,8 +85,8 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     Yes,
-    /// Unless loading it again takes hardly longer than finding it in the cache: a block of a mapped
-    /// file that snappy decodes quickly.
+    /// Unless loading it again takes hardly longer than finding it in the cache: a block of a
+    /// mapped file that snappy decodes quickly.
     UnlessQuick,
     No,
 }

@@ -1,5 +1,5 @@
-//! Compactions within level 0: many small tables become one there while older ones are compacted into
-//! level 1, and while newer ones come.
+//! Compactions within level 0: many small tables become one there while older ones are compacted
+//! into level 1, and while newer ones come.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -15,8 +15,8 @@ use terrace_testkit::workload::Digest;
 
 use crate::subcompactions::{Map, PATH, contents, options};
 
-/// The key at which the compaction into level 1 waits, and the one at which that within level 0 does:
-/// the first one, so that it has not begun its output.
+/// The key at which the compaction into level 1 waits, and the one at which that within level 0
+/// does: the first one, so that it has not begun its output.
 const GATES: [&[u8]; 2] = [b"gate 0", b"0 gate 1"];
 /// Tables that go to levels 2 and 1.
 const DEEPER: usize = 2;

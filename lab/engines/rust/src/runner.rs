@@ -153,8 +153,8 @@ impl<'a, E: Engine> Runner<'a, E> {
         Ok(script.digest())
     }
 
-    /// Something that concerns the whole database: one long call of so many operations, or calls that
-    /// the body counts itself.
+    /// Something that concerns the whole database: one long call of so many operations, or calls
+    /// that the body counts itself.
     fn alone(
         &mut self,
         benchmark: Benchmark,

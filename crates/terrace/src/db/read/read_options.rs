@@ -92,8 +92,8 @@ impl ReadOptions {
         self
     }
 
-    /// Reads no value of a value file, unless it tells whether the key is there: so no damaged value
-    /// is in the way. What such a read shows as the value is none. Default: false.
+    /// Reads no value of a value file, unless it tells whether the key is there: so no damaged
+    /// value is in the way. What such a read shows as the value is none. Default: false.
     #[must_use]
     pub(crate) fn keys_only(mut self) -> Self {
         self.keys_only = true;
@@ -101,9 +101,10 @@ impl ReadOptions {
     }
 
     /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
-    /// nobody will read again soon. Default: true; but of what a scan passes that goes on for 64 KiB
-    /// and more, blocks in mapped files that snappy decodes quickly are not kept: loading them again
-    /// takes hardly longer. They are where the data exceed memory, and in a cache of the program's.
+    /// nobody will read again soon. Default: true; but of what a scan passes that goes on for 64
+    /// KiB and more, blocks in mapped files that snappy decodes quickly are not kept: loading them
+    /// again takes hardly longer. They are where the data exceed memory, and in a cache of the
+    /// program's.
     ///
     /// ```
     /// # use terrace::*;

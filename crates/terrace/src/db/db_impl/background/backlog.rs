@@ -24,8 +24,8 @@ const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
 /// Bytes beyond the limits of deeper levels at which writers begin to slow down: each of them is
 /// rewritten with several others, a few seconds of work for all of them.
 const PENDING_COMFORTABLE: f64 = (256 << 20) as f64;
-/// Writers go at half the speed of compactions where there are as many times the bytes, in level 0 or
-/// pending in deeper ones, at which they begin to slow down.
+/// Writers go at half the speed of compactions where there are as many times the bytes, in level 0
+/// or pending in deeper ones, at which they begin to slow down.
 const BYTES_LIMIT_TIMES: f64 = 3.0;
 /// The speed that compactions of deeper levels are taken to have at least, in bytes of user data a
 /// second: that of level 0 need not be theirs.

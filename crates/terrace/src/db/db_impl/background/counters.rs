@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 
-/// Bytes that users write for one of a table, at most: more are taken for bytes of entries that were
-/// overwritten in the memtable.
+/// Bytes that users write for one of a table, at most: more are taken for bytes of entries that
+/// were overwritten in the memtable.
 const MOST_USER_BYTES: f64 = 16.0;
 
 /// Work done for one level since the database was opened.

@@ -50,8 +50,8 @@ impl Jobs {
         env.schedule(priority, Box::new(move || job(&held)));
     }
 
-    /// Returns once no background thread has hold of the core. Nothing that was put off gets it from
-    /// then on.
+    /// Returns once no background thread has hold of the core. Nothing that was put off gets it
+    /// from then on.
     pub(in crate::db) fn wait_for_none(&self) {
         let mut holding = self.0.holding.lock();
         while *holding > 0 {
