@@ -11,6 +11,8 @@
 //! Keys are hashed as bytes, so that only tables in the bytewise order have such a filter: under
 //! another order, equal keys may differ in their bytes.
 
+use std::mem;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::prefetch::prefetch;
@@ -32,15 +34,23 @@ pub(crate) fn hash_key(user_key: &[u8]) -> u64 {
     xxh3_64(user_key)
 }
 
+/// The hashes in one piece of a builder's memory: 64 KiB. A vector that doubles would ask for
+/// megabytes at a time, and each such request that is freed lets glibc keep twice as much in every
+/// thread's heap: from there on it maps only what is larger.
+const PIECE: usize = 8192;
+
 /// Collects the keys of a table.
 pub(super) struct FullFilterBuilder {
     bits_per_key: usize,
+    /// The pieces that are full.
+    full: Vec<Vec<u64>>,
     hashes: Vec<u64>,
+    last: Option<u64>,
 }
 
 impl FullFilterBuilder {
     pub(super) fn new(bits_per_key: usize) -> Self {
-        FullFilterBuilder { bits_per_key, hashes: Vec::new() }
+        FullFilterBuilder { bits_per_key, full: Vec::new(), hashes: Vec::new(), last: None }
     }
 
     /// Changes the bits for each key, of those before as well.
@@ -52,19 +62,24 @@ impl FullFilterBuilder {
     #[inline]
     pub(super) fn add_key(&mut self, user_key: &[u8]) {
         let hash = hash_key(user_key);
-        if self.hashes.last() != Some(&hash) {
+        if self.last != Some(hash) {
+            self.last = Some(hash);
+            if self.hashes.len() == PIECE {
+                self.full.push(mem::replace(&mut self.hashes, Vec::with_capacity(PIECE)));
+            }
             self.hashes.push(hash);
         }
     }
 
     /// The whole block.
     pub(super) fn finish(self) -> Vec<u8> {
-        let lines = (self.hashes.len() * self.bits_per_key).div_ceil(8 * LINE).max(1);
+        let keys = self.full.len() * PIECE + self.hashes.len();
+        let lines = (keys * self.bits_per_key).div_ceil(8 * LINE).max(1);
         // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a
         // little less.
         let probes = (self.bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
         let mut block = vec![0; lines * LINE + TRAILER];
-        for &hash in &self.hashes {
+        for &hash in self.full.iter().flatten().chain(&self.hashes) {
             let start = line_of(hash, lines) * LINE;
             let line = &mut block[start..start + LINE];
             for bit in bits(hash, probes) {
