@@ -5,7 +5,8 @@
 //! blocks, a window that doubles up to [`LARGEST`], and the next window when half of the last one
 //! is used, so that the device is never waited for if it is quick enough. What a scan that goes on
 //! in the next file will read there first is asked for when it enters this one. (RocksDB's
-//! automatic readahead begins after two blocks and doubles from 8 to 256 KiB.)
+//! automatic readahead begins after two blocks and doubles from 8 to 256 KiB. Decision 31 says what
+//! larger windows gain.)
 //!
 //! Of what was asked for, many blocks are read with one call.
 
@@ -20,7 +21,8 @@ use super::format::BlockHandle;
 /// block.
 const BLOCKS_BEFORE: u8 = 2;
 const SMALLEST: u64 = 16 << 10;
-const LARGEST: u64 = 512 << 10;
+/// A table of the default size at a time, while the one before is read.
+const LARGEST: u64 = 2 << 20;
 /// How much of a table its end takes, with the blocks that opening it reads one after the other:
 /// properties, filters, index, footer. That is a twentieth for small entries and a fiftieth for
 /// those of 1 KB, so tables are expected to be as the last one was that was opened.
@@ -79,7 +81,8 @@ pub(crate) fn ask_for_next_file(file: &dyn RandomAccessFile, share: &EndShare, b
     }
     let end = share.begin(file);
     if backward {
-        ask(file, end.saturating_sub(LARGEST), file.size());
+        ask(file, end, file.size());
+        ask_backward(file, end.saturating_sub(LARGEST), end);
     } else {
         ask(file, end, file.size());
         ask(file, 0, LARGEST.min(end));
@@ -92,6 +95,18 @@ pub(super) fn ask(file: &dyn RandomAccessFile, from: u64, to: u64) {
         file.will_need(from, usize::try_from(length).unwrap_or(usize::MAX));
     }
 }
+
+/// [`ask`], in the order in which a scan backward reads.
+fn ask_backward(file: &dyn RandomAccessFile, from: u64, mut to: u64) {
+    while from < to {
+        let begin = to.saturating_sub(BACKWARD_STEP).max(from);
+        ask(file, begin, to);
+        to = begin;
+    }
+}
+
+/// The device reads what it is asked for at once from the front to the back.
+const BACKWARD_STEP: u64 = 256 << 10;
 
 /// Bytes that are read with one call, if they were asked for before.
 const CHUNK: u64 = 64 << 10;
@@ -246,7 +261,10 @@ impl Readahead {
             false => (self.asked, self.asked.saturating_add(window).min(file.size())),
         };
         if from < to {
-            ask(file, from, to);
+            match self.backward {
+                true => ask_backward(file, from, to),
+                false => ask(file, from, to),
+            }
             self.asked = if self.backward { from } else { to };
         }
     }
@@ -260,7 +278,7 @@ mod tests {
     use crate::base::error::Error;
 
     const BLOCK: u64 = 2_000;
-    const BLOCKS: u64 = 1_000;
+    const BLOCKS: u64 = 2_000;
 
     /// Bytes tell where they are. Reads of the byte at `bad` fail.
     #[derive(Default)]
@@ -316,6 +334,7 @@ mod tests {
         assert_eq!(windows[0].1, (BLOCKS - 3) * BLOCK);
         assert!(windows.windows(2).all(|pair| pair[0].0 == pair[1].1));
         assert_eq!(windows.last().map(|window| window.0), Some(0));
+        assert!(windows.iter().all(|(from, to)| to - from <= BACKWARD_STEP), "{windows:?}");
     }
 
     /// Reads blocks as a scan does; returns those that cannot be read.
@@ -386,7 +405,10 @@ mod tests {
         };
         let end = size / WHOLE * FIRST_SHARE;
         assert_eq!(asked(false), [(size - end, size), (0, LARGEST)]);
-        assert_eq!(asked(true), [(size - end - LARGEST, size)]);
+        let backward = asked(true);
+        assert_eq!(backward[..2], [(size - end, size), (size - end - BACKWARD_STEP, size - end)]);
+        assert!(backward[1..].windows(2).all(|pair| pair[0].0 == pair[1].1));
+        assert_eq!(backward.last().map(|asked| asked.0), Some(size - end - LARGEST));
     }
 
     #[test]
@@ -443,7 +465,9 @@ mod tests {
         asked(&mut readahead, (0..BLOCKS).rev());
         let mut before = readahead.in_next_file();
         let end = (BLOCKS - 1) * BLOCK;
-        assert_eq!(asked(&mut before, std::iter::once(BLOCKS - 1)), [(end - LARGEST, end)]);
+        let windows = asked(&mut before, std::iter::once(BLOCKS - 1));
+        assert_eq!(windows[0], (end - BACKWARD_STEP, end));
+        assert_eq!(windows.last().map(|window| window.0), Some(end - LARGEST));
     }
 
     #[test]
