@@ -68,7 +68,7 @@ const LARGEST_SHARE: u64 = WHOLE / 8;
 const LEAST_END: u64 = 4 << 10;
 
 /// Asks for what opening the table in `file` reads.
-pub(super) fn ask_for_end(file: &dyn RandomAccessFile, share: &EndShare) {
+pub(crate) fn ask_for_end(file: &dyn RandomAccessFile, share: &EndShare) {
     if file.mapped().is_none() {
         ask(file, share.begin(file), file.size());
     }

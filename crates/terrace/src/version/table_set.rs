@@ -18,7 +18,9 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::Origin;
 use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
-use crate::table::{MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_next_file};
+use crate::table::{
+    EndShare, MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_end, ask_for_next_file,
+};
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
@@ -150,13 +152,25 @@ impl TableSet {
     /// Asks the device for what a scan reads first that goes on in the table of `file`, whether
     /// that is open or not. A hint.
     pub(crate) fn prefetch_next(&self, file: &Arc<FileMeta>, backward: bool) {
-        if let Some(table) = Self::open_table_of(file) {
-            return table.prefetch_next(backward);
+        match Self::open_table_of(file) {
+            Some(table) => table.prefetch_next(backward),
+            None => self.hint(file, |file, share| ask_for_next_file(file, share, backward)),
         }
-        // Not even the last descriptor of the process is worth closing others for this.
+    }
+
+    /// Asks the device for what opening the table of `file` reads, if it is not open. A hint.
+    pub(crate) fn prefetch_opening(&self, file: &Arc<FileMeta>) {
+        if Self::open_table_of(file).is_none() {
+            self.hint(file, ask_for_end);
+        }
+    }
+
+    /// Gives `hint` the file of a table that is not open. Not even the last descriptor of the
+    /// process is worth closing others for that.
+    fn hint(&self, file: &FileMeta, hint: impl FnOnce(&dyn RandomAccessFile, &EndShare)) {
         let open = |path: &Path| self.files.open(path, self.access_now());
         if let Ok((Opened { file, .. }, _)) = &open_first(self.paths(file.number), open) {
-            ask_for_next_file(file.as_ref(), &self.settings.policy.end_share, backward);
+            hint(file.as_ref(), &self.settings.policy.end_share);
         }
     }
 

@@ -13,6 +13,9 @@ use crate::env::Priority;
 
 use crate::db::db_impl::background::Background;
 
+/// Tables whose reads are under way while one is opened: as many as keep a device busy.
+const ASKED_AHEAD: usize = 8;
+
 impl Background {
     /// Has tables opened, if the database exceeds memory and they were not before. For each of the
     /// sampled reads.
@@ -48,9 +51,15 @@ impl Background {
             self.files.env.available_memory().map_or(usize::MAX, |available| {
                 usize::try_from(available / 8).unwrap_or(usize::MAX)
             });
-        for (_, file) in version.files() {
+        let files: Vec<_> = version.files().map(|(_, file)| file).collect();
+        let mut not_asked = files.iter();
+        for (count, file) in (1..).zip(&files) {
             if self.files.closed.load(Ordering::Relaxed) || !self.files.tables.have_room() {
                 break;
+            }
+            let ahead = (count + ASKED_AHEAD).saturating_sub(files.len() - not_asked.len());
+            for next in not_asked.by_ref().take(ahead) {
+                self.files.tables.prefetch_opening(next);
             }
             // A table that cannot be opened is the error of its readers.
             if let Ok(table) = self.files.tables.table(file) {
