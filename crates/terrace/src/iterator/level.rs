@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::cache::pin;
-use crate::table::TableIter;
+use crate::table::{Ahead, TableIter};
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 
@@ -20,6 +20,8 @@ pub(crate) struct LevelIter {
     /// The table being read; `files.len()` before the start.
     index: usize,
     table: Option<TableIter>,
+    /// A neighbour of it whose bytes were asked for, and how far.
+    asked: Option<(usize, u64)>,
     error: Option<Error>,
 }
 
@@ -32,7 +34,17 @@ impl LevelIter {
     ) -> Self {
         let files = files.into();
         let index = files.len();
-        LevelIter { files, tables, order, fill_cache, once: false, index, table: None, error: None }
+        LevelIter {
+            files,
+            tables,
+            order,
+            fill_cache,
+            once: false,
+            index,
+            table: None,
+            asked: None,
+            error: None,
+        }
     }
 
     /// See [`TableIter::read_once`].
@@ -173,10 +185,11 @@ impl LevelIter {
                 if self.once {
                     table = table.read_once();
                 } else if let Some(previous) = previous.filter(|_| goes_on) {
-                    table.continue_from(previous);
+                    let asked = self.asked.filter(|(neighbour, _)| *neighbour == index);
+                    table.continue_from(previous, asked.map(|(_, far)| far));
                 }
-                if let Some(backward) = table.reads_ahead() {
-                    self.prefetch_neighbour(backward);
+                if let Some(ahead) = table.reads_ahead() {
+                    self.prefetch_neighbour(ahead);
                 }
                 self.table = Some(table);
             }
@@ -185,11 +198,10 @@ impl LevelIter {
     }
 
     /// Asks for what the scan reads after the table that it comes to now.
-    fn prefetch_neighbour(&self, backward: bool) {
-        let next = if backward { self.index.wrapping_sub(1) } else { self.index + 1 };
-        if let Some(file) = self.files.get(next) {
-            self.tables.prefetch_next(file, backward);
-        }
+    fn prefetch_neighbour(&mut self, ahead: Ahead) {
+        let next = if ahead.is_backward() { self.index.wrapping_sub(1) } else { self.index + 1 };
+        let asked = self.files.get(next).and_then(|file| self.tables.prefetch_next(file, ahead));
+        self.asked = asked.map(|far| (next, far));
     }
 
     /// Whether the table being read ended without an error, so that its neighbour is next.

@@ -175,6 +175,29 @@ mod tests {
         }
     }
 
+    /// However many pieces the hashes take, and where versions of one key lie in two.
+    #[test]
+    fn the_bytes_are_those_of_the_keys_alone() {
+        for count in [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
+            let keys: Vec<_> = (0..count).map(|n| format!("{n:016}")).collect();
+            let (mut once, mut often) = (FullFilterBuilder::new(10), FullFilterBuilder::new(10));
+            for key in &keys {
+                once.add_key(key.as_bytes());
+                (0..3).for_each(|_| often.add_key(key.as_bytes()));
+            }
+            let lines = (count * 10).div_ceil(8 * LINE);
+            let mut expected = vec![0; lines * LINE];
+            for key in &keys {
+                let hash = hash_key(key.as_bytes());
+                bits(hash, 6).for_each(|bit| {
+                    expected[line_of(hash, lines) * LINE + bit / 8] |= 1 << (bit % 8);
+                });
+            }
+            expected.extend([6, VERSION]);
+            assert!(once.finish() == expected && often.finish() == expected, "{count} keys");
+        }
+    }
+
     #[test]
     fn the_bytes_are_fixed() {
         let mut builder = FullFilterBuilder::new(10);

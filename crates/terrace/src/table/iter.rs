@@ -14,7 +14,7 @@ use super::block_iter::BlockIter;
 use super::external_cache::HeldBlock;
 use super::format::StoredBlock;
 use super::index::Place;
-use super::readahead::Readahead;
+use super::readahead::{Ahead, Readahead};
 use super::table::{Keep, Table};
 
 /// Bytes behind a scan that reads a table for the last time, after which it gives them back.
@@ -79,17 +79,19 @@ impl TableIter {
         TableIter { given_back: Some(0), readahead: Readahead::of_whole_file(), ..self }
     }
 
-    /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
-    pub(crate) fn continue_from(&mut self, previous: TableIter) {
+    /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did. `asked` is what the
+    /// scan's [`prefetch_next`](crate::version::table_set::TableSet::prefetch_next) of this table
+    /// returned.
+    pub(crate) fn continue_from(&mut self, previous: TableIter, asked: Option<u64>) {
         (self.passed, self.backward) = (previous.passed, previous.backward);
         self.continues = true;
-        self.readahead = previous.readahead.in_next_file();
+        self.readahead = previous.readahead.in_next_file(asked);
     }
 
-    /// Whether this is a scan for which the device reads ahead, and so one that will go on in the
-    /// next table; backwards?
-    pub(crate) fn reads_ahead(&self) -> Option<bool> {
-        self.readahead.direction().filter(|_| self.table.reads_in_background())
+    /// How the device reads ahead for this scan, if it does, so that the scan will go on in the next
+    /// table.
+    pub(crate) fn reads_ahead(&self) -> Option<Ahead> {
+        self.readahead.ahead().filter(|_| self.table.reads_in_background())
     }
 
     /// Ends the scan.

@@ -60,7 +60,7 @@ pub(crate) use order::TableOrder;
 pub(crate) use prefix_settings::{PrefixSetting, PrefixSettings};
 pub(crate) use properties::TableProperties;
 pub(crate) use read_policy::{MOST_HEAP, ReadPolicy};
-pub(crate) use readahead::{EndShare, ask_for_end, ask_for_next_file};
+pub(crate) use readahead::{Ahead, EndShare, ask_for_end, ask_for_next_file};
 pub(crate) use rescue::rescue;
 pub(crate) use scan::ScanItem;
 pub(crate) use scan_length::ScanLength;

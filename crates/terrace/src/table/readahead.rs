@@ -2,9 +2,10 @@
 //!
 //! Such a file is read block by block with `pread`, and the kernel is told not to read ahead, which
 //! is best for point reads. A scan asks for what comes next by itself: after a few neighbouring
-//! blocks, a window that doubles up to [`LARGEST`], and the next window when half of the last one
-//! is used, so that the device is never waited for if it is quick enough. What a scan that goes on
-//! in the next file will read there first is asked for when it enters this one. (RocksDB's
+//! blocks, a window that doubles up to [`LARGE`], and the next window when half of the last one is
+//! used, so that the device is never waited for if it is quick enough. A long scan's windows grow
+//! further, up to [`LARGEST`], as a quarter of what it has passed. What a scan that goes on in the
+//! next file will read there first, a window, is asked for when it enters this one. (RocksDB's
 //! automatic readahead begins after two blocks and doubles from 8 to 256 KiB. Decision 31 says what
 //! larger windows gain.)
 //!
@@ -21,8 +22,11 @@ use super::format::BlockHandle;
 /// block.
 const BLOCKS_BEFORE: u8 = 2;
 const SMALLEST: u64 = 16 << 10;
+const LARGE: u64 = 512 << 10;
 /// A table of the default size at a time, while the one before is read.
 const LARGEST: u64 = 2 << 20;
+/// How much of what a scan has passed a window is that is larger than [`LARGE`], at most.
+const PART_OF_PASSED: u64 = 4;
 /// How much of a table its end takes, with the blocks that opening it reads one after the other:
 /// properties, filters, index, footer. That is a twentieth for small entries and a fiftieth for
 /// those of 1 KB, so tables are expected to be as the last one was that was opened.
@@ -74,19 +78,40 @@ pub(crate) fn ask_for_end(file: &dyn RandomAccessFile, share: &EndShare) {
     }
 }
 
-/// Asks for what a scan reads first that opens the table in `file` and goes on in it.
-pub(crate) fn ask_for_next_file(file: &dyn RandomAccessFile, share: &EndShare, backward: bool) {
+/// How a scan reads ahead.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    backward: bool,
+    /// Bytes that it asks for at a time.
+    window: u64,
+}
+
+impl Ahead {
+    pub(crate) fn is_backward(self) -> bool {
+        self.backward
+    }
+}
+
+/// Asks for what a scan reads first that opens the table in `file` and goes on in it, and returns
+/// how far that is. `None` where asking is of no use.
+pub(crate) fn ask_for_next_file(
+    file: &dyn RandomAccessFile,
+    share: &EndShare,
+    ahead: Ahead,
+) -> Option<u64> {
     if file.mapped().is_some() {
-        return;
+        return None;
     }
     let end = share.begin(file);
-    if backward {
-        ask(file, end, file.size());
-        ask_backward(file, end.saturating_sub(LARGEST), end);
+    ask(file, end, file.size());
+    Some(if ahead.backward {
+        let begin = end.saturating_sub(ahead.window);
+        ask_backward(file, begin, end);
+        begin
     } else {
-        ask(file, end, file.size());
-        ask(file, 0, LARGEST.min(end));
-    }
+        ask(file, 0, ahead.window.min(end));
+        ahead.window.min(end)
+    })
 }
 
 /// Asks the device for the bytes from `from` to before `to`.
@@ -122,8 +147,14 @@ pub(super) struct Readahead {
     told: u8,
     backward: bool,
     window: u32,
+    /// Bytes of the blocks, in all files.
+    passed: u64,
     /// How far bytes were asked for: the end of the window, or its beginning if backward.
     asked: u64,
+    /// How far they were asked for in a file that no block was read of yet.
+    asked_before: Option<u64>,
+    /// Whether the scan is one of many of a compaction, all of which read ahead.
+    is_one_of_many: bool,
     /// Made when it is needed.
     chunk: Option<Box<Chunk>>,
 }
@@ -145,18 +176,25 @@ impl Chunk {
 impl Readahead {
     /// For a scan that is going to read the whole file.
     pub(super) fn of_whole_file() -> Self {
-        Readahead { blocks: BLOCKS_BEFORE, window: LARGEST as u32, ..Readahead::default() }
+        Readahead {
+            blocks: BLOCKS_BEFORE,
+            window: LARGE as u32,
+            is_one_of_many: true,
+            ..Readahead::default()
+        }
     }
 
-    /// For the file behind this one, or before it, in which a scan goes on.
-    pub(super) fn in_next_file(mut self) -> Self {
+    /// For the file behind this one, or before it, in which a scan goes on, and in which it has
+    /// [asked](ask_for_next_file) for bytes.
+    pub(super) fn in_next_file(mut self, asked_before: Option<u64>) -> Self {
         self.forget_chunk();
-        Readahead { last: BlockHandle::default(), asked: 0, ..self }
+        Readahead { last: BlockHandle::default(), asked: 0, asked_before, ..self }
     }
 
-    /// Whether the scan reads ahead, and so will go on in the next file; backwards?
-    pub(super) fn direction(&self) -> Option<bool> {
-        (self.blocks >= BLOCKS_BEFORE).then_some(self.backward)
+    /// How the scan reads ahead, if it does and so will go on in the next file.
+    pub(super) fn ahead(&self) -> Option<Ahead> {
+        let ahead = Ahead { backward: self.backward, window: u64::from(self.window).max(SMALLEST) };
+        (self.blocks >= BLOCKS_BEFORE).then_some(ahead)
     }
 
     /// To how many blocks the scan went on since the last call, if it went forward.
@@ -177,7 +215,11 @@ impl Readahead {
         let backward = handle.end() == self.last.offset;
         if begins_file {
             self.backward &= handle.offset > 0;
-            self.asked = if self.backward { handle.offset } else { handle.end() };
+            let before = self.asked_before.take();
+            self.asked = match self.backward {
+                true => before.map_or(handle.offset, |asked| asked.min(handle.offset)),
+                false => before.map_or(handle.end(), |asked| asked.max(handle.end())),
+            };
         } else if forward || backward {
             if self.backward != backward {
                 *self = Readahead { backward, ..Readahead::default() };
@@ -190,6 +232,7 @@ impl Readahead {
             *self = Readahead::default();
         }
         self.last = handle;
+        self.passed = self.passed.saturating_add(handle.size);
         if self.blocks >= BLOCKS_BEFORE {
             self.ask(file, handle);
         }
@@ -254,7 +297,11 @@ impl Readahead {
         if left > u64::from(self.window / 2) {
             return;
         }
-        let window = (2 * u64::from(self.window)).clamp(SMALLEST, LARGEST);
+        let most = match self.is_one_of_many {
+            true => LARGE,
+            false => (self.passed / PART_OF_PASSED).clamp(LARGE, LARGEST),
+        };
+        let window = (2 * u64::from(self.window)).clamp(SMALLEST, most);
         self.window = window as u32;
         let (from, to) = match self.backward {
             true => (self.asked.saturating_sub(window), self.asked),
@@ -328,7 +375,7 @@ mod tests {
         assert_eq!(windows[0], (3 * BLOCK, 3 * BLOCK + SMALLEST));
         assert!(windows.windows(2).all(|pair| pair[0].1 == pair[1].0));
         assert_eq!(windows.last().map(|window| window.1), Some(BLOCK * BLOCKS));
-        assert!(windows.len() < 12, "{windows:?}");
+        assert!(windows.len() < 13, "{windows:?}");
 
         let windows = asked(&mut Readahead::default(), (0..BLOCKS).rev());
         assert_eq!(windows[0].1, (BLOCKS - 3) * BLOCK);
@@ -391,7 +438,7 @@ mod tests {
         let mut readahead = Readahead::default();
         let jumps: Vec<_> = (0..40).flat_map(|at| at * 17..at * 17 + 9).collect();
         assert_eq!(read(&mut readahead, &device, &jumps), []);
-        let mut next = readahead.in_next_file();
+        let mut next = readahead.in_next_file(None);
         assert_eq!(read(&mut next, &device, &[0, 1, 2, 3]), []);
     }
 
@@ -400,7 +447,10 @@ mod tests {
         let size = BLOCK * BLOCKS;
         let asked = |backward| {
             let device = Device::default();
-            ask_for_next_file(&device, &EndShare::default(), backward);
+            let ahead = Ahead { backward, window: LARGEST };
+            let far = ask_for_next_file(&device, &EndShare::default(), ahead);
+            let end = size - size / WHOLE * FIRST_SHARE;
+            assert_eq!(far, Some(if backward { end - LARGEST } else { LARGEST }));
             device.asked.into_inner().unwrap()
         };
         let end = size / WHOLE * FIRST_SHARE;
@@ -456,18 +506,55 @@ mod tests {
     fn the_next_file_is_asked_for_from_its_first_block() {
         let mut readahead = Readahead::default();
         asked(&mut readahead, 0..BLOCKS);
-        let mut next = readahead.in_next_file();
-        assert_eq!(asked(&mut next, 0..1), [(BLOCK, BLOCK + LARGEST)]);
+        let window = readahead.ahead().expect("reads ahead").window;
+        let next = |asked_before| {
+            let mut readahead = Readahead::default();
+            asked(&mut readahead, 0..BLOCKS);
+            readahead.in_next_file(asked_before)
+        };
+        assert_eq!(asked(&mut next(None), 0..1)[0].0, BLOCK);
+        // What was asked for before is not asked for again.
+        let far = 300 * BLOCK;
+        let windows = asked(&mut next(Some(far)), 0..BLOCKS / 2);
+        assert_eq!(windows[0].0, far);
+        assert!(windows[0].1 - far > window, "{windows:?}");
         let mut whole = Readahead::of_whole_file();
-        assert_eq!(asked(&mut whole, 0..1), [(BLOCK, BLOCK + LARGEST)]);
+        assert_eq!(asked(&mut whole, 0..1), [(BLOCK, BLOCK + LARGE)]);
 
         let mut readahead = Readahead::default();
         asked(&mut readahead, (0..BLOCKS).rev());
-        let mut before = readahead.in_next_file();
-        let end = (BLOCKS - 1) * BLOCK;
-        let windows = asked(&mut before, std::iter::once(BLOCKS - 1));
-        assert_eq!(windows[0], (end - BACKWARD_STEP, end));
-        assert_eq!(windows.last().map(|window| window.0), Some(end - LARGEST));
+        let mut before = readahead.in_next_file(Some(700 * BLOCK));
+        let windows = asked(&mut before, (600..BLOCKS).rev());
+        assert_eq!(windows[0], (700 * BLOCK - BACKWARD_STEP, 700 * BLOCK));
+        // A guess that falls short of the first block, and one beyond the file.
+        for far in [(BLOCKS + 1) * BLOCK, u64::MAX] {
+            let mut readahead = Readahead::default();
+            asked(&mut readahead, (0..BLOCKS).rev());
+            let mut before = readahead.in_next_file(Some(far));
+            let windows = asked(&mut before, std::iter::once(BLOCKS - 1));
+            assert_eq!(windows[0].1, (BLOCKS - 1) * BLOCK);
+        }
+    }
+
+    /// A scan that stops early has asked for little that it does not read.
+    #[test]
+    fn windows_keep_to_a_part_of_what_was_passed() {
+        let mut readahead = Readahead::default();
+        let device = Device::default();
+        let (mut passed, mut most) = (0, 0);
+        for file in 0..8 {
+            for number in 0..BLOCKS {
+                readahead.enter(&device, block(number));
+                passed += BLOCK;
+                let asked = device.asked.lock().unwrap().iter().map(|(from, to)| to - from).sum();
+                let vain = u64::saturating_sub(asked, passed);
+                let bound = if passed < 2 * LARGE { 3 * passed } else { passed * 3 / 4 };
+                assert!(vain <= bound, "{vain} of {asked} after {passed} bytes, file {file}");
+                most = most.max(vain);
+            }
+            readahead = readahead.in_next_file(None);
+        }
+        assert!(most >= LARGEST, "{most}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 use super::read_policy::{Populated, ReadPolicy};
-use super::readahead::{self, Readahead};
+use super::readahead::{self, Ahead, Readahead};
 use super::table_builder::COMPARATOR_NAME;
 
 /// How tables are read.
@@ -209,9 +209,9 @@ impl Table {
         self.file.reads_in_background()
     }
 
-    /// Asks for what a scan reads first that goes on in this table.
-    pub(crate) fn prefetch_next(&self, backward: bool) {
-        readahead::ask_for_next_file(self.file.as_ref(), &self.policy.end_share, backward);
+    /// See [`ask_for_next_file`](readahead::ask_for_next_file).
+    pub(crate) fn prefetch_next(&self, ahead: Ahead) -> Option<u64> {
+        readahead::ask_for_next_file(self.file.as_ref(), &self.policy.end_share, ahead)
     }
 
     /// Says that the bytes of the file in `range` will not be read soon.

@@ -19,7 +19,8 @@ use crate::base::fork::Origin;
 use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::table::{
-    EndShare, MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_end, ask_for_next_file,
+    Ahead, EndShare, MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_end,
+    ask_for_next_file,
 };
 
 use super::file_meta::{Contents, FileMeta};
@@ -150,28 +151,35 @@ impl TableSet {
     }
 
     /// Asks the device for what a scan reads first that goes on in the table of `file`, whether
-    /// that is open or not. A hint.
-    pub(crate) fn prefetch_next(&self, file: &Arc<FileMeta>, backward: bool) {
+    /// that is open or not, and returns how far that is. A hint.
+    pub(crate) fn prefetch_next(&self, file: &Arc<FileMeta>, ahead: Ahead) -> Option<u64> {
         match Self::open_table_of(file) {
-            Some(table) => table.prefetch_next(backward),
-            None => self.hint(file, |file, share| ask_for_next_file(file, share, backward)),
+            Some(table) => table.prefetch_next(ahead),
+            None => self.hint(file, |file, share| ask_for_next_file(file, share, ahead))?,
         }
     }
 
-    /// Asks the device for what opening the table of `file` reads, if it is not open. A hint.
-    pub(crate) fn prefetch_opening(&self, file: &Arc<FileMeta>) {
-        if Self::open_table_of(file).is_none() {
-            self.hint(file, ask_for_end);
-        }
+    /// Asks the device for what opening the table of `file` reads. A hint. False where asking is of
+    /// no use for any table.
+    pub(crate) fn prefetch_opening(&self, file: &Arc<FileMeta>) -> bool {
+        let is_open = Self::open_table_of(file).is_some_and(|table| !table.is_outdated());
+        let ask = |file: &dyn RandomAccessFile, share: &EndShare| {
+            ask_for_end(file, share);
+            file.reads_in_background()
+        };
+        is_open || self.access_now() == ReadAccess::Pread && self.hint(file, ask).unwrap_or(true)
     }
 
     /// Gives `hint` the file of a table that is not open. Not even the last descriptor of the
     /// process is worth closing others for that.
-    fn hint(&self, file: &FileMeta, hint: impl FnOnce(&dyn RandomAccessFile, &EndShare)) {
+    fn hint<T>(
+        &self,
+        file: &FileMeta,
+        hint: impl FnOnce(&dyn RandomAccessFile, &EndShare) -> T,
+    ) -> Option<T> {
         let open = |path: &Path| self.files.open(path, self.access_now());
-        if let Ok((Opened { file, .. }, _)) = &open_first(self.paths(file.number), open) {
-            hint(file.as_ref(), &self.settings.policy.end_share);
-        }
+        let (Opened { file, .. }, _) = &open_first(self.paths(file.number), open).ok()?;
+        Some(hint(file.as_ref(), &self.settings.policy.end_share))
     }
 
     /// The table of `file`, if it is open.

@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use terrace::{Compression, Db, Env, MemEnv, Options, RandomAccessFile, ReadAccess, Result};
 use terrace_testkit::env_methods;
 
-/// Bytes read and asked for, and tables opened.
+/// Bytes read and asked for, tables opened, and ends of tables asked for.
 #[derive(Default)]
 struct Counts {
     read: AtomicU64,
     asked: AtomicU64,
     opened: AtomicU64,
+    ends: AtomicU64,
 }
 
 impl Counts {
-    fn take(&self) -> [u64; 3] {
-        [&self.read, &self.asked, &self.opened].map(|count| count.swap(0, Ordering::SeqCst))
+    fn take(&self) -> [u64; 4] {
+        [&self.read, &self.asked, &self.opened, &self.ends]
+            .map(|count| count.swap(0, Ordering::SeqCst))
     }
 }
 
@@ -26,6 +28,7 @@ impl Counts {
 struct Disk {
     files: MemEnv,
     counts: Arc<Counts>,
+    memory: Option<u64>,
 }
 
 struct Counted {
@@ -43,8 +46,11 @@ impl RandomAccessFile for Counted {
         self.file.size()
     }
 
-    fn will_need(&self, _: u64, length: usize) {
+    fn will_need(&self, offset: u64, length: usize) {
         self.counts.asked.fetch_add(length as u64, Ordering::SeqCst);
+        if offset + length as u64 == self.size() {
+            self.counts.ends.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     fn reads_in_background(&self) -> bool {
@@ -62,6 +68,10 @@ impl Env for Disk {
         Ok(Arc::new(Counted { file, counts: self.counts.clone() }))
     }
 
+    fn available_memory(&self) -> Option<u64> {
+        self.memory
+    }
+
     env_methods! {
         create open_append exists list remove create_dir remove_dir file_size rename sync_dir
         lock schedule set_background_threads now_micros wall_clock sleep
@@ -74,13 +84,16 @@ fn key(number: u32) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// About six tables of two megabytes in one level, whose blocks no cache holds.
 fn filled() -> (Db, Arc<Counts>) {
-    let disk = Arc::new(Disk::default());
+    filled_on(Disk::default())
+}
+
+/// About six tables of two megabytes in one level, whose blocks no cache holds.
+fn filled_on(disk: Disk) -> (Db, Arc<Counts>) {
     let counts = disk.counts.clone();
     let options = Options::new()
         .create_if_missing(true)
-        .env(disk)
+        .env(Arc::new(disk))
         .read_access(ReadAccess::Pread)
         .compression(Compression::None)
         .block_cache_size(0)
@@ -102,7 +115,7 @@ fn a_scan_asks_for_all_it_reads_and_reads_it_once() {
         let entries = db.iter().unwrap();
         let count = if backwards { entries.rev().count() } else { entries.count() };
         assert_eq!(count as u32, KEYS);
-        let [read, asked, _] = counts.take();
+        let [read, asked, ..] = counts.take();
         assert!(read < size + size / 10, "{read} bytes of {size}");
         assert!(asked > size - size / 10 && asked < 2 * size, "{asked} bytes of {size}");
     }
@@ -130,7 +143,7 @@ fn seeks_after_a_scan_read_no_more_than_others() {
         counts.take()
     };
     run(false);
-    let ([read, asked, opened], after_a_scan) = (run(false), run(true));
+    let ([read, asked, opened, _], after_a_scan) = (run(false), run(true));
     assert!(after_a_scan[0] <= read + read / 10, "{after_a_scan:?} bytes read, {read} without");
     assert!(after_a_scan[1] <= asked + (1 << 20), "{after_a_scan:?} bytes asked for, {asked}");
     assert!(after_a_scan[2] <= opened + 1, "{after_a_scan:?} tables opened, {opened}");
@@ -167,4 +180,25 @@ fn seeks_ask_for_the_blocks_that_scans_went_on_to_before() {
     let backward = scans(12, true);
     assert!(backward[0] < 5_000 && backward[1] > 8_000, "{backward:?} bytes asked for and read");
     assert_eq!(scans(0, false), alone);
+}
+
+/// Where the tables exceed memory, the first reads have all of them opened, and the device reads
+/// several of their ends at a time.
+#[test]
+fn tables_are_opened_before_they_are_needed() {
+    let (db, counts) = filled_on(Disk { memory: Some(8 << 20), ..Disk::default() });
+    for number in KEYS..2 * KEYS {
+        db.put(key(number), [number as u8; 400]).unwrap();
+    }
+    db.compact_range::<&[u8]>(..).unwrap();
+    counts.take();
+    for _ in 0..1000 {
+        assert!(db.get(key(1)).unwrap().is_some());
+    }
+    db.wait_idle().unwrap();
+    let tables = db.files().len() as u64;
+    assert_eq!(db.stats().open_tables as u64, tables);
+    // By the table that is opened, and before that, but for the one that the gets opened.
+    let [.., ends] = counts.take();
+    assert!(ends >= 2 * (tables - 1), "{ends} ends asked for of {tables} tables");
 }

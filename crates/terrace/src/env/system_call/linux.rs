@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
@@ -26,9 +27,17 @@ pub(in crate::env) const READS_IN_BACKGROUND: bool = true;
 
 /// Says that a range of a file will be read soon. A hint.
 pub(in crate::env) fn will_need(file: &File, offset: u64, length: usize) {
-    let length = std::num::NonZeroU64::new(length as u64);
-    let _ = rustix::fs::fadvise(file, offset, length, rustix::fs::Advice::WillNeed);
+    let end = offset.saturating_add(length as u64);
+    let mut from = offset;
+    while let Some(length) = NonZeroU64::new((end - from).min(MOST_ADVISED)) {
+        let _ = rustix::fs::fadvise(file, from, Some(length), rustix::fs::Advice::WillNeed);
+        from += length.get();
+    }
 }
+
+/// Of one call, Linux reads no more than the device's readahead or its largest request, whichever is
+/// more (`force_page_cache_ra` in `mm/readahead.c`). This is the default of the former.
+const MOST_ADVISED: u64 = 128 << 10;
 
 /// Says that a file is read here and there, so that reading ahead is of no use. A hint.
 pub(in crate::env) fn do_not_read_ahead(file: &File) {

@@ -58,8 +58,9 @@ impl Background {
                 break;
             }
             let ahead = (count + ASKED_AHEAD).saturating_sub(files.len() - not_asked.len());
-            for next in not_asked.by_ref().take(ahead) {
-                self.files.tables.prefetch_opening(next);
+            if !not_asked.by_ref().take(ahead).all(|next| self.files.tables.prefetch_opening(next))
+            {
+                not_asked = [].iter();
             }
             // A table that cannot be opened is the error of its readers.
             if let Ok(table) = self.files.tables.table(file) {
