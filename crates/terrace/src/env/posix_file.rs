@@ -128,7 +128,8 @@ impl RandomAccessFile for PosixRandomFile {
     }
 
     fn will_need(&self, offset: u64, length: usize) {
-        system_call::will_need(&self.file, offset, length);
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        system_call::will_need(&self.file, offset, length.min(left));
     }
 
     fn reads_in_background(&self) -> bool {

@@ -20,9 +20,17 @@ pub(crate) struct LevelIter {
     /// The table being read; `files.len()` before the start.
     index: usize,
     table: Option<TableIter>,
-    /// A neighbour of it whose bytes were asked for, and how far.
-    asked: Option<(usize, u64)>,
+    /// What was asked for in a neighbour of it.
+    asked: Option<Asked>,
     error: Option<Error>,
+}
+
+/// What a scan has asked for in a table before it came there.
+struct Asked {
+    index: usize,
+    backward: bool,
+    /// How far, in the file.
+    far: u64,
 }
 
 impl LevelIter {
@@ -174,6 +182,7 @@ impl LevelIter {
             return;
         }
         self.index = index;
+        let asked = self.asked.take().filter(|asked| asked.index == index);
         let mut previous = self.table.take();
         if let Some(read) = &mut previous {
             read.give_back();
@@ -185,10 +194,13 @@ impl LevelIter {
                 if self.once {
                     table = table.read_once();
                 } else if let Some(previous) = previous.filter(|_| goes_on) {
-                    let asked = self.asked.filter(|(neighbour, _)| *neighbour == index);
-                    table.continue_from(previous, asked.map(|(_, far)| far));
+                    table.continue_from(previous);
                 }
                 if let Some(ahead) = table.reads_ahead() {
+                    let is_ahead = |asked: &Asked| asked.backward == ahead.is_backward();
+                    if let Some(asked) = asked.filter(is_ahead) {
+                        table.has_asked(asked.far);
+                    }
                     self.prefetch_neighbour(ahead);
                 }
                 self.table = Some(table);
@@ -199,9 +211,10 @@ impl LevelIter {
 
     /// Asks for what the scan reads after the table that it comes to now.
     fn prefetch_neighbour(&mut self, ahead: Ahead) {
-        let next = if ahead.is_backward() { self.index.wrapping_sub(1) } else { self.index + 1 };
-        let asked = self.files.get(next).and_then(|file| self.tables.prefetch_next(file, ahead));
-        self.asked = asked.map(|far| (next, far));
+        let backward = ahead.is_backward();
+        let index = if backward { self.index.wrapping_sub(1) } else { self.index + 1 };
+        let far = self.files.get(index).and_then(|file| self.tables.prefetch_next(file, ahead));
+        self.asked = far.map(|far| Asked { index, backward, far });
     }
 
     /// Whether the table being read ended without an error, so that its neighbour is next.

@@ -79,13 +79,17 @@ impl TableIter {
         TableIter { given_back: Some(0), readahead: Readahead::of_whole_file(), ..self }
     }
 
-    /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did. `asked` is what the
-    /// scan's [`prefetch_next`](crate::version::table_set::TableSet::prefetch_next) of this table
-    /// returned.
-    pub(crate) fn continue_from(&mut self, previous: TableIter, asked: Option<u64>) {
+    /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
+    pub(crate) fn continue_from(&mut self, previous: TableIter) {
         (self.passed, self.backward) = (previous.passed, previous.backward);
         self.continues = true;
-        self.readahead = previous.readahead.in_next_file(asked);
+        self.readahead = previous.readahead.in_next_file();
+    }
+
+    /// Says that the scan asked for bytes of this table, as `far` as
+    /// [`prefetch_next`](crate::version::table_set::TableSet::prefetch_next) returned.
+    pub(crate) fn has_asked(&mut self, far: u64) {
+        self.readahead.has_asked(far);
     }
 
     /// How the device reads ahead for this scan, if it does, so that the scan will go on in the next

@@ -25,7 +25,7 @@ const SMALLEST: u64 = 16 << 10;
 const LARGE: u64 = 512 << 10;
 /// A table of the default size at a time, while the one before is read.
 const LARGEST: u64 = 2 << 20;
-/// How much of what a scan has passed a window is that is larger than [`LARGE`], at most.
+/// Windows beyond [`LARGE`] are at most this part of what the scan has passed: a quarter.
 const PART_OF_PASSED: u64 = 4;
 /// How much of a table its end takes, with the blocks that opening it reads one after the other:
 /// properties, filters, index, footer. That is a twentieth for small entries and a fiftieth for
@@ -61,15 +61,16 @@ impl EndShare {
     /// Where the end of `file` likely begins.
     fn begin(&self, file: &dyn RandomAccessFile) -> u64 {
         let end = (file.size() / WHOLE).saturating_mul(self.0.load(Ordering::Relaxed));
-        file.size() - end.max(LEAST_END).min(file.size())
+        file.size() - end.clamp(LEAST_END, MOST_END).min(file.size())
     }
 }
 
 const TELLING_SIZE: u64 = 256 << 10;
 /// Whatever the last table had.
 const LARGEST_SHARE: u64 = WHOLE / 8;
-/// Bytes of an end, at least.
+/// Bytes of an end, at least and at most.
 const LEAST_END: u64 = 4 << 10;
+const MOST_END: u64 = 2 << 20;
 
 /// Asks for what opening the table in `file` reads.
 pub(crate) fn ask_for_end(file: &dyn RandomAccessFile, share: &EndShare) {
@@ -153,7 +154,7 @@ pub(super) struct Readahead {
     asked: u64,
     /// How far they were asked for in a file that no block was read of yet.
     asked_before: Option<u64>,
-    /// Whether the scan is one of many of a compaction, all of which read ahead.
+    /// Whether the scan is a compaction's, of which many may read ahead at the same time.
     is_one_of_many: bool,
     /// Made when it is needed.
     chunk: Option<Box<Chunk>>,
@@ -184,11 +185,15 @@ impl Readahead {
         }
     }
 
-    /// For the file behind this one, or before it, in which a scan goes on, and in which it has
-    /// [asked](ask_for_next_file) for bytes.
-    pub(super) fn in_next_file(mut self, asked_before: Option<u64>) -> Self {
+    /// For the file behind this one, or before it, in which a scan goes on.
+    pub(super) fn in_next_file(mut self) -> Self {
         self.forget_chunk();
-        Readahead { last: BlockHandle::default(), asked: 0, asked_before, ..self }
+        Readahead { last: BlockHandle::default(), asked: 0, asked_before: None, ..self }
+    }
+
+    /// Says, before the first block of a file, that bytes of it were [asked](ask_for_next_file) for.
+    pub(super) fn has_asked(&mut self, far: u64) {
+        self.asked_before = Some(far);
     }
 
     /// How the scan reads ahead, if it does and so will go on in the next file.
@@ -222,14 +227,14 @@ impl Readahead {
             };
         } else if forward || backward {
             if self.backward != backward {
-                *self = Readahead { backward, ..Readahead::default() };
+                *self = Readahead { backward, ..self.anew() };
             }
             if self.blocks < BLOCKS_BEFORE {
                 self.asked = if backward { handle.offset } else { handle.end() };
             }
             self.blocks = self.blocks.saturating_add(1);
         } else {
-            *self = Readahead::default();
+            *self = self.anew();
         }
         self.last = handle;
         self.passed = self.passed.saturating_add(handle.size);
@@ -281,6 +286,11 @@ impl Readahead {
         chunk.bytes.resize(size as usize, 0);
         let read = file.read_at(from, &mut chunk.bytes).unwrap_or(0);
         chunk.bytes.truncate(read);
+    }
+
+    /// For a scan that begins elsewhere.
+    fn anew(&self) -> Self {
+        Readahead { is_one_of_many: self.is_one_of_many, ..Readahead::default() }
     }
 
     fn forget_chunk(&mut self) {
@@ -438,7 +448,7 @@ mod tests {
         let mut readahead = Readahead::default();
         let jumps: Vec<_> = (0..40).flat_map(|at| at * 17..at * 17 + 9).collect();
         assert_eq!(read(&mut readahead, &device, &jumps), []);
-        let mut next = readahead.in_next_file(None);
+        let mut next = readahead.in_next_file();
         assert_eq!(read(&mut next, &device, &[0, 1, 2, 3]), []);
     }
 
@@ -507,10 +517,12 @@ mod tests {
         let mut readahead = Readahead::default();
         asked(&mut readahead, 0..BLOCKS);
         let window = readahead.ahead().expect("reads ahead").window;
-        let next = |asked_before| {
+        let next = |far: Option<u64>| {
             let mut readahead = Readahead::default();
             asked(&mut readahead, 0..BLOCKS);
-            readahead.in_next_file(asked_before)
+            let mut next = readahead.in_next_file();
+            far.into_iter().for_each(|far| next.has_asked(far));
+            next
         };
         assert_eq!(asked(&mut next(None), 0..1)[0].0, BLOCK);
         // What was asked for before is not asked for again.
@@ -523,14 +535,16 @@ mod tests {
 
         let mut readahead = Readahead::default();
         asked(&mut readahead, (0..BLOCKS).rev());
-        let mut before = readahead.in_next_file(Some(700 * BLOCK));
+        let mut before = readahead.in_next_file();
+        before.has_asked(700 * BLOCK);
         let windows = asked(&mut before, (600..BLOCKS).rev());
         assert_eq!(windows[0], (700 * BLOCK - BACKWARD_STEP, 700 * BLOCK));
         // A guess that falls short of the first block, and one beyond the file.
         for far in [(BLOCKS + 1) * BLOCK, u64::MAX] {
             let mut readahead = Readahead::default();
             asked(&mut readahead, (0..BLOCKS).rev());
-            let mut before = readahead.in_next_file(Some(far));
+            let mut before = readahead.in_next_file();
+            before.has_asked(far);
             let windows = asked(&mut before, std::iter::once(BLOCKS - 1));
             assert_eq!(windows[0].1, (BLOCKS - 1) * BLOCK);
         }
@@ -548,11 +562,14 @@ mod tests {
                 passed += BLOCK;
                 let asked = device.asked.lock().unwrap().iter().map(|(from, to)| to - from).sum();
                 let vain = u64::saturating_sub(asked, passed);
-                let bound = if passed < 2 * LARGE { 3 * passed } else { passed * 3 / 4 };
+                let bound = match passed < 2 * LARGE {
+                    true => 3 * passed,
+                    false => (LARGE * 3 / 2).max(passed * 2 / 5),
+                };
                 assert!(vain <= bound, "{vain} of {asked} after {passed} bytes, file {file}");
                 most = most.max(vain);
             }
-            readahead = readahead.in_next_file(None);
+            readahead = readahead.in_next_file();
         }
         assert!(most >= LARGEST, "{most}");
     }
