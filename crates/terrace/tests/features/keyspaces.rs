@@ -684,11 +684,15 @@ fn an_open_beside_a_drop_does_not_bring_settings_back() {
     let open = || Db::open(PATH, options().env(env.clone()).block_cache_size(0)).expect("opens");
     let sized = |bytes| KeyspaceOptions::new().block_size(bytes);
     let db = open();
-    drop(db.create_keyspace("s", sized(1 << 20)).expect("a keyspace"));
+    for name in ["s", "t"] {
+        drop(db.create_keyspace(name, sized(1 << 20)).expect("a keyspace"));
+    }
     db.flush().expect("a flush");
     db.close().expect("closes");
     let db = open();
-    db.keyspaces().expect("names");
+    // Has the settings read, so that no background job reads them when the hook waits.
+    drop(db.keyspace("t").expect("the other"));
+    db.wait_idle().expect("idle");
     let other = db.clone();
     env.once_at("read .ldb", move |_| {
         assert!(other.drop_keyspace("s").expect("a drop"));
