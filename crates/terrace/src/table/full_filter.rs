@@ -34,9 +34,10 @@ pub(crate) fn hash_key(user_key: &[u8]) -> u64 {
     xxh3_64(user_key)
 }
 
-/// The hashes in one piece of a builder's memory: 64 KiB. A vector that doubles would ask for
-/// megabytes at a time, and each such request that is freed lets glibc keep twice as much in every
-/// thread's heap: from there on it maps only what is larger.
+/// Hashes in one piece of a builder's memory, 64 KiB: less than what glibc maps by itself. A vector
+/// that doubles asks for megabytes, and when such a mapping is freed, glibc takes its size for the
+/// least to map from then on, and leaves twice as much free at the top of each thread's heap
+/// (`M_MMAP_THRESHOLD` in mallopt(3)).
 const PIECE: usize = 8192;
 
 /// Collects the keys of a table.

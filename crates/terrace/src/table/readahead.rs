@@ -22,11 +22,13 @@ use super::format::BlockHandle;
 /// block.
 const BLOCKS_BEFORE: u8 = 2;
 const SMALLEST: u64 = 16 << 10;
+/// Up to here windows double.
 const LARGE: u64 = 512 << 10;
 /// A table of the default size at a time, while the one before is read.
 const LARGEST: u64 = 2 << 20;
 /// Windows beyond [`LARGE`] are at most this part of what the scan has passed: a quarter.
 const PART_OF_PASSED: u64 = 4;
+
 /// How much of a table its end takes, with the blocks that opening it reads one after the other:
 /// properties, filters, index, footer. That is a twentieth for small entries and a fiftieth for
 /// those of 1 KB, so tables are expected to be as the last one was that was opened.

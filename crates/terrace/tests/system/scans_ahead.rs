@@ -84,11 +84,12 @@ fn key(number: u32) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
+/// Four tables of three megabytes in one level, whose blocks no cache holds.
 fn filled() -> (Db, Arc<Counts>) {
     filled_on(Disk::default())
 }
 
-/// About six tables of two megabytes in one level, whose blocks no cache holds.
+/// [`filled`], on this disk.
 fn filled_on(disk: Disk) -> (Db, Arc<Counts>) {
     let counts = disk.counts.clone();
     let options = Options::new()
