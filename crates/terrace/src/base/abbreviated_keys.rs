@@ -32,6 +32,11 @@ impl AbbreviatedKeys {
         self.abbreviated_keys.len()
     }
 
+    /// What all keys begin with.
+    pub(crate) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
     /// The bytes at the beginning of keys that are cut off.
     pub(crate) fn prefix_len(&self) -> usize {
         self.prefix.len()

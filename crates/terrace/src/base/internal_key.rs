@@ -68,6 +68,9 @@ impl EntryKind {
 /// The kind that sorts before all others at equal sequence: look-ups use it.
 pub(crate) const KIND_FOR_SEEK: EntryKind = EntryKind::Pointer;
 
+/// The tag of a separator that was shortened, as LevelDB writes it, which knows no greater kind.
+pub(crate) const SHORTENED_TAG: u64 = (MAX_SEQUENCE << 8) | EntryKind::Value as u64;
+
 #[inline]
 pub(crate) fn pack_tag(sequence: SequenceNumber, kind: EntryKind) -> u64 {
     debug_assert!(sequence <= MAX_SEQUENCE);
@@ -170,8 +173,8 @@ impl InternalOrder {
     fn replace_if_shorter(&self, key: &mut Vec<u8>, shorter: Vec<u8>) {
         let current = user_key(key);
         if shorter.len() < current.len() && self.keys.compare(current, &shorter) == Ordering::Less {
-            // As LevelDB writes it, which knows no greater kind.
-            *key = encode(&shorter, MAX_SEQUENCE, EntryKind::Value);
+            *key = shorter;
+            key.extend_from_slice(&SHORTENED_TAG.to_le_bytes());
         }
     }
 }

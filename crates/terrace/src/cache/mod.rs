@@ -312,6 +312,22 @@ mod tests {
         }
     }
 
+    /// Tables that are closed and opened again leave arrays behind, each of which is far larger than
+    /// its place in a queue.
+    #[test]
+    fn an_array_takes_no_memory_once_its_owner_is_gone() {
+        let cache = SlotCache::new(1000);
+        let kept = cache.slots(100);
+        (0..100).for_each(|index| drop(kept.insert(index, Arc::new(Payload(1)), None)));
+        let slots = cache.slots(100);
+        slots.insert(7, Arc::new(Payload(1)), None);
+        let array = Arc::downgrade(&slots.slots);
+        drop(slots);
+        assert!(array.upgrade().is_none());
+        assert_eq!(held(&kept, 100).len(), 100);
+        assert_eq!(cache.used(), 100);
+    }
+
     #[test]
     fn what_was_evicted_is_freed_before_long() {
         static LIVE: AtomicUsize = AtomicUsize::new(0);

@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::admission::Admission;
 use super::slot::GivenUp;
@@ -22,14 +22,21 @@ use super::weighted::Weighted;
 /// Fewer places of retired arrays than this are not worth a sweep.
 const SWEEP_AT_LEAST: usize = 16;
 
+/// Does not keep the array in memory, which may be a thousand times as large.
 struct Place<V: Send + Sync + 'static> {
-    slots: Arc<Slots<V>>,
+    slots: Weak<Slots<V>>,
     index: u32,
 }
 
 impl<V: Send + Sync + 'static> Place<V> {
     fn index(&self) -> usize {
         self.index as usize
+    }
+
+    /// The array, unless it is retired. Its owner, or a thread that has just retired it, has it, too:
+    /// no value is dropped with what this returns.
+    fn slots(&self) -> Option<Arc<Slots<V>>> {
+        self.slots.upgrade().filter(|slots| !slots.is_retired())
     }
 }
 
@@ -69,7 +76,7 @@ impl<V: Weighted> Queues<V> {
         weight: usize,
         returns: bool,
     ) {
-        let place = Place { slots: Arc::clone(slots), index: index as u32 };
+        let place = Place { slots: Arc::downgrade(slots), index: index as u32 };
         slots.fill(index, value);
         self.used += weight;
         if returns {
@@ -97,24 +104,28 @@ impl<V: Weighted> Queues<V> {
 
     fn leave_probation(&mut self, place: Place<V>, admission: &Admission) {
         let index = place.index();
-        if place.slots.is_retired() {
+        let Some(slots) = place.slots() else {
             self.retired -= 1;
-        } else if place.slots.take_used(index) {
+            return;
+        };
+        if slots.take_used(index) {
             self.main.push_back(place);
-        } else if let Some(value) = place.slots.take(index) {
-            place.slots.set_left_at(index, admission.tick());
+        } else if let Some(value) = slots.take(index) {
+            slots.set_left_at(index, admission.tick());
             self.give_up(value);
         }
     }
 
     fn leave_main(&mut self, place: Place<V>, second_chances: &mut usize) {
         let index = place.index();
-        if place.slots.is_retired() {
+        let Some(slots) = place.slots() else {
             self.retired -= 1;
-        } else if *second_chances > 0 && place.slots.take_used(index) {
+            return;
+        };
+        if *second_chances > 0 && slots.take_used(index) {
             *second_chances -= 1;
             self.main.push_back(place);
-        } else if let Some(value) = place.slots.take(index) {
+        } else if let Some(value) = slots.take(index) {
             self.give_up(value);
         }
     }
@@ -128,8 +139,8 @@ impl<V: Weighted> Queues<V> {
             self.give_up(value);
         }
         if self.retired >= SWEEP_AT_LEAST && self.retired > self.places() / 2 {
-            self.probation.retain(|place| !place.slots.is_retired());
-            self.main.retain(|place| !place.slots.is_retired());
+            self.probation.retain(|place| place.slots().is_some());
+            self.main.retain(|place| place.slots().is_some());
             self.retired = 0;
         }
     }

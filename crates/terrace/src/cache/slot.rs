@@ -40,6 +40,12 @@ impl<V: Send + Sync + 'static> Slot<V> {
         Slot { pointer: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    /// Where the value is, or was a moment ago; 0 if nowhere.
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        self.pointer.load(Ordering::Relaxed).addr()
+    }
+
     #[inline]
     pub(super) fn get(&self) -> Option<Cached<V>> {
         if self.pointer.load(Ordering::Relaxed).is_null() {

@@ -1,47 +1,25 @@
 //! The index of a table, decoded once when the table is opened.
 //!
-//! For every data block there is a *separator*: a key that is not less than any of the block's and
-//! less than all of the next block's. The search wants the first separator that is not less than a
-//! key. In the bytewise order most of it needs no key at all: what all separators have in common is
-//! cut off, the next eight bytes of each are kept as one number, and only equal numbers lead to a
-//! comparison. The last separator stays out of that, because nothing follows it: it was shortened
-//! to a byte or two and has little in common with any other.
+//! For every data block it has a [separator](super::separators) and a [place](super::block_places),
+//! each in a form that takes little memory: a large database has entries of all its indexes there.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::abbreviated_keys::AbbreviatedKeys;
 
 use super::block::Block;
 use super::block_iter::BlockIter;
+use super::block_places::BlockPlaces;
 use super::entry::Damage;
 use super::format::BlockHandle;
 use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
-
-/// Where a key belongs.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    /// The number of the block.
-    pub(super) at: usize,
-    /// The key abbreviated, if it begins as all separators do.
-    pub(super) abbreviated: Option<u64>,
-}
-
-impl Place {
-    /// In no table.
-    pub(super) const NOWHERE: Place = Place { at: usize::MAX, abbreviated: None };
-}
+use super::separators::{KeyList, Place, Separators};
 
 /// Separators and blocks of a table, in order.
 pub(super) struct Index {
-    /// The separators, one after the other.
-    keys: Vec<u8>,
-    /// Where each separator ends in `keys`.
-    ends: Vec<usize>,
-    handles: Vec<BlockHandle>,
-    /// Of the user keys of all separators but the last. Empty unless the order is bytewise.
-    abbreviated_keys: AbbreviatedKeys,
+    separators: Separators,
+    blocks: BlockPlaces,
 }
 
 impl Index {
@@ -52,12 +30,9 @@ impl Index {
         limit: u64,
     ) -> Result<Index, Damage> {
         let mut allowance = KeyAllowance::of_block(block.size());
-        let mut index = Index {
-            keys: Vec::new(),
-            ends: Vec::new(),
-            handles: Vec::new(),
-            abbreviated_keys: AbbreviatedKeys::default(),
-        };
+        // Keys of an index share nothing, as LevelDB and Terrace write it.
+        let mut keys = KeyList::with_capacity(block.size());
+        let mut handles = Vec::new();
         let mut iter = BlockIter::new(order.tag_size());
         iter.set_block(Some(block));
         iter.seek_to_first();
@@ -71,115 +46,50 @@ impl Index {
                 return Err("its blocks overlap");
             }
             end = handle.end();
-            index.handles.push(handle);
+            handles.push(handle);
             allowance.take(iter.key())?;
-            index.keys.extend_from_slice(iter.key());
-            index.ends.push(index.keys.len());
+            keys.push(iter.key());
             iter.next();
         }
         if let Some(damage) = iter.damage() {
             return Err(damage);
         }
-        if order.is_bytewise() {
-            index.shorten_abbreviated(order)?;
-        }
-        index.keys.shrink_to_fit();
-        index.ends.shrink_to_fit();
-        index.handles.shrink_to_fit();
-        Ok(index)
-    }
-
-    fn shorten_abbreviated(&mut self, order: &TableOrder) -> Result<(), Damage> {
-        let Some(last) = self.len().checked_sub(1) else { return Ok(()) };
-        let abbreviated_keys =
-            AbbreviatedKeys::new((0..last).map(|at| order.user_key(self.key(at))));
-        let ascends = |at: usize| match (abbreviated_keys.get(at - 1), abbreviated_keys.get(at)) {
-            (Some(before), Some(abbreviated)) if before != abbreviated => before < abbreviated,
-            _ => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
-        };
-        if !(1..=last).all(ascends) {
-            return Err("its keys do not ascend");
-        }
-        self.abbreviated_keys = abbreviated_keys;
-        Ok(())
+        Ok(Index { separators: Separators::new(&keys, order)?, blocks: BlockPlaces::new(&handles) })
     }
 
     /// The number of data blocks.
     pub(super) fn len(&self) -> usize {
-        self.handles.len()
+        self.blocks.len()
     }
 
+    #[inline]
     pub(super) fn handle(&self, at: usize) -> Option<BlockHandle> {
-        self.handles.get(at).copied()
+        self.blocks.get(at)
     }
 
-    pub(super) fn handles(&self) -> &[BlockHandle] {
-        &self.handles
+    pub(super) fn handles(&self) -> impl Iterator<Item = BlockHandle> {
+        (0..self.len()).filter_map(|at| self.handle(at))
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let handles = self.handles.capacity() * size_of::<BlockHandle>();
-        self.keys.capacity()
-            + self.ends.capacity() * 8
-            + self.abbreviated_keys.memory_usage()
-            + handles
+        self.separators.memory_usage() + self.blocks.memory_usage()
     }
 
     /// The first block whose separator is not less than `target`; the number of blocks if all are
     /// less.
     #[inline]
     pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> Place {
-        let abbreviated = match self.abbreviated_keys.abbreviate(order.user_key(target)) {
-            Ok(abbreviated) => abbreviated,
-            // Out of line with all separators but perhaps the last.
-            Err(Ordering::Less) => return Place { at: 0, abbreviated: None },
-            Err(ordering) => {
-                let low =
-                    if ordering == Ordering::Greater { self.abbreviated_keys.len() } else { 0 };
-                return Place {
-                    at: self.search_between(low, self.len(), order, target),
-                    abbreviated: None,
-                };
-            }
-        };
-        let mut same = self.abbreviated_keys.with_abbreviated(abbreviated);
-        if same.start == self.abbreviated_keys.len() {
-            same.end = self.len();
-        }
-        Place {
-            at: self.search_between(same.start, same.end, order, target),
-            abbreviated: Some(abbreviated),
-        }
+        self.separators.search(order, target)
     }
 
     /// Those of the user keys of all separators but the last.
     pub(super) fn abbreviated_keys(&self) -> &AbbreviatedKeys {
-        &self.abbreviated_keys
-    }
-
-    fn search_between(
-        &self,
-        mut low: usize,
-        mut high: usize,
-        order: &TableOrder,
-        target: &[u8],
-    ) -> usize {
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if order.compare(self.key(middle), target) == Ordering::Less {
-                low = middle + 1
-            } else {
-                high = middle
-            }
-        }
-        low
+        self.separators.abbreviated_keys()
     }
 
     /// The separator of data block `at`.
-    pub(super) fn key(&self, at: usize) -> &[u8] {
-        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
-        let end = self.ends.get(at).copied();
-        start.zip(end).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
+    pub(super) fn separator(&self, at: usize, order: &TableOrder) -> Vec<u8> {
+        self.separators.get(at, order)
     }
 }
 

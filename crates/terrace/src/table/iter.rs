@@ -13,8 +13,8 @@ use super::block::Block;
 use super::block_iter::BlockIter;
 use super::external_cache::HeldBlock;
 use super::format::StoredBlock;
-use super::index::Place;
 use super::readahead::{Ahead, Readahead};
+use super::separators::Place;
 use super::table::{Keep, Table};
 
 /// Bytes behind a scan that reads a table for the last time, after which it gives them back.

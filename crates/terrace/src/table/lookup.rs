@@ -18,8 +18,8 @@ use super::compression::{self, decompress};
 use super::counters::Outcome;
 use super::format::BlockHandle;
 use super::full_filter::hash_key;
-use super::index::Place;
 use super::readahead;
+use super::separators::Place;
 use super::snappy::{self, SnappyDecoder};
 use super::table::{Table, damaged, load_block};
 

@@ -60,6 +60,12 @@ impl TableOrder {
         if self.internal { internal_key::user_key(key) } else { key }
     }
 
+    /// The user key of a table's key, and its tag: 0 without one.
+    #[inline]
+    pub(crate) fn split<'a>(&self, key: &'a [u8]) -> (&'a [u8], u64) {
+        if self.internal { internal_key::split(key).unwrap_or((&[], 0)) } else { (key, 0) }
+    }
+
     /// Whether `a` is less than `b`, which begin with `common` equal bytes and no more. Only in the
     /// bytewise order.
     #[inline]

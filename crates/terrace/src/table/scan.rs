@@ -2,6 +2,7 @@
 //! what can be saved.
 
 use std::cmp::Ordering;
+use std::mem;
 use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
@@ -28,9 +29,10 @@ impl Table {
     pub(crate) fn scan(&self, visit: &mut dyn FnMut(ScanItem<'_>) -> Result<()>) -> Result<()> {
         let (index, order) = (self.index(), self.order());
         let mut iter = BlockIter::new(order.tag_size());
-        for (at, &handle) in index.handles().iter().enumerate() {
-            let after = at.checked_sub(1).map_or(&[][..], |before| index.key(before));
-            let up_to = index.key(at);
+        let mut separator = Vec::new();
+        for (at, handle) in index.handles().enumerate() {
+            let before = mem::replace(&mut separator, index.separator(at, order));
+            let (after, up_to) = (&before[..], &separator[..]);
             let loaded = match self.load(handle) {
                 // What goes away by itself is no damage.
                 Err(error) if error.kind() == ErrorKind::Io => self.load(handle),

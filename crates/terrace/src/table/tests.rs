@@ -123,7 +123,7 @@ fn get(table: &Table, key: &[u8], fill_cache: bool) -> Result<Option<TableHit>> 
 
 /// Every block of the file, data blocks first: offset, size, and how it is.
 fn for_each_block(table: &Table, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
-    for &handle in table.index().handles() {
+    for handle in table.index().handles() {
         let result = table.load(handle).and_then(|(block, _)| {
             let mut iter = BlockIter::new(table.order().tag_size());
             iter.set_block(Some(Arc::new(block)));
@@ -819,7 +819,7 @@ fn what_a_long_scan_passes_is_kept_where_it_is_dear() {
         let bytes = build(&settings, entries).0;
         for backward in [false, true] {
             let table = open(bytes.clone(), mapped, &settings, 10 << 20).expect("opens");
-            let handles = table.index().handles();
+            let handles: Vec<_> = table.index().handles().collect();
             assert!(handles.last().expect("blocks").offset > 2 * LONG);
             let mut iter = table.iter(true);
             if backward {
