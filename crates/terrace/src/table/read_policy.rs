@@ -14,7 +14,7 @@
 //!    those that are open, too.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::base::error::{ErrorKind, Result};
 use crate::base::mutation::mutated;
@@ -26,7 +26,8 @@ use super::readahead::EndShare;
 const SMALL: u64 = 16 << 20;
 
 /// Bytes of the indexes and filters of open tables, at most, where more are open than
-/// `max_open_files`. About 60 KB a table of the default size with short values.
+/// `max_open_files` and memory is not known to be plentiful. About 60 KB a table of the default size
+/// with short values.
 pub(crate) const MOST_HEAP: usize = 512 << 20;
 
 /// Bytes that are populated at once: what the kernel maps at a fault if they are in the page cache.
@@ -37,8 +38,8 @@ pub(crate) struct ReadPolicy {
     automatic: bool,
     unmapped: AtomicBool,
     exceeds_memory: AtomicBool,
-    /// Bytes of memory that were available when the tables were weighed last.
-    available: AtomicU64,
+    /// Bytes that the indexes and filters of tables may take that are not mapped.
+    most_heap: AtomicUsize,
     /// Of the tables that were opened.
     pub(crate) end_share: EndShare,
 }
@@ -49,7 +50,7 @@ impl Default for ReadPolicy {
             automatic: false,
             unmapped: AtomicBool::new(false),
             exceeds_memory: AtomicBool::new(false),
-            available: AtomicU64::new(u64::MAX),
+            most_heap: AtomicUsize::new(MOST_HEAP),
             end_share: EndShare::default(),
         }
     }
@@ -73,24 +74,33 @@ impl ReadPolicy {
     }
 
     /// Looks whether `table_bytes` exceed half of the `available` memory: the rest is for the
-    /// program and for what is written. If so, automatic mappings are given up.
-    pub(crate) fn weigh(&self, table_bytes: u64, available: impl FnOnce() -> Option<u64>) {
+    /// program and for what is written. If so, automatic mappings are given up. A cache may take
+    /// `cache_bytes` of the memory.
+    pub(crate) fn weigh(
+        &self,
+        table_bytes: u64,
+        cache_bytes: usize,
+        available: impl FnOnce() -> Option<u64>,
+    ) {
         if self.exceeds_memory() || table_bytes < SMALL {
             return;
         }
         let Some(available) = available() else { return };
-        self.available.store(available, Ordering::Relaxed);
+        self.most_heap.store(heap_within(available, cache_bytes), Ordering::Relaxed);
         if table_bytes > available / 2 && !mutated("larger-than-memory") {
             self.exceeds_memory.store(true, Ordering::Relaxed);
             self.unmapped.fetch_or(self.automatic, Ordering::Relaxed);
         }
     }
 
-    /// Bytes that the indexes and filters of open tables may take that are not mapped: a quarter of
-    /// the memory that was available when the tables were weighed, and at most [`MOST_HEAP`].
+    /// Bytes that the indexes and filters of open tables may take that are not mapped, by the memory
+    /// that was available when the tables were weighed.
+    ///
+    /// Half of what a cache leaves of it: a read whose table is closed waits for an index of ten
+    /// blocks before it can wait for its own. At least an eighth of all memory, and beyond
+    /// [`MOST_HEAP`] no more than that.
     pub(crate) fn most_heap(&self) -> usize {
-        let quarter = self.available.load(Ordering::Relaxed) / 4;
-        usize::try_from(quarter).map_or(MOST_HEAP, |quarter| quarter.min(MOST_HEAP))
+        self.most_heap.load(Ordering::Relaxed)
     }
 
     /// Learns from the result of a read.
@@ -106,6 +116,13 @@ impl ReadPolicy {
         }
         result
     }
+}
+
+fn heap_within(available: u64, cache_bytes: usize) -> usize {
+    let eighth = available / 8;
+    let half = available.saturating_sub(cache_bytes as u64) / 2;
+    let most = half.min(eighth.max(MOST_HEAP as u64)).max(eighth);
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 /// Which regions of a mapped table were populated, one bit each. Empty if nothing is to be
@@ -186,15 +203,15 @@ mod tests {
     #[test]
     fn mappings_are_given_up_for_tables_that_exceed_half_of_the_memory_and_after_failed_reads() {
         let policy = ReadPolicy::automatic();
-        policy.weigh(50 << 20, || Some(100 << 20));
-        policy.weigh(50 << 20, || None);
-        policy.weigh(15 << 20, || Some(0));
+        policy.weigh(50 << 20, 20 << 20, || Some(100 << 20));
+        policy.weigh(50 << 20, 0, || None);
+        policy.weigh(15 << 20, 0, || Some(0));
         assert!(
             policy.learn(Err::<(), _>(Error::corruption("damaged"))).is_err()
                 && !policy.is_unmapped()
         );
-        assert_eq!(policy.most_heap(), 25 << 20);
-        policy.weigh(51 << 20, || Some(100 << 20));
+        assert_eq!(policy.most_heap(), 40 << 20);
+        policy.weigh(51 << 20, 0, || Some(100 << 20));
         assert!(policy.is_unmapped() && policy.exceeds_memory());
         assert_eq!(ReadPolicy::automatic().most_heap(), MOST_HEAP);
         let policy = ReadPolicy::automatic();
@@ -204,12 +221,30 @@ mod tests {
                 && !policy.exceeds_memory()
         );
         let chosen = ReadPolicy::default();
-        chosen.weigh(51 << 20, || Some(100 << 20));
+        chosen.weigh(51 << 20, 0, || Some(100 << 20));
         assert!(chosen.exceeds_memory());
         assert!(
             chosen.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()
                 && !chosen.is_unmapped()
         );
+    }
+
+    #[test]
+    fn indexes_take_half_of_what_a_cache_leaves() {
+        for (available, cache, most) in [
+            (300, 64, 118),
+            (1024, 8, 508),
+            (1024, 900, 128),
+            (100, 200, 12),
+            (2 << 10, 8, 512),
+            (24 << 10, 64, 3 << 10),
+        ] {
+            assert_eq!(
+                heap_within(available << 20, cache << 20) >> 20,
+                most,
+                "{available} {cache}"
+            );
+        }
     }
 
     /// A mapped file, what was populated of it, and an offset that cannot be read.

@@ -198,7 +198,8 @@ impl TableSet {
     /// Reads tables with `pread` from now on if all of them, `bytes` together, are too large for
     /// the memory that there is.
     pub(crate) fn weigh(&self, bytes: u64) {
-        self.settings.policy.weigh(bytes, || self.env.available_memory());
+        let cache_bytes = self.settings.cache.capacity();
+        self.settings.policy.weigh(bytes, cache_bytes, || self.env.available_memory());
     }
 
     /// Whether the tables were found too large for the memory that there is.
@@ -278,6 +279,11 @@ impl TableSet {
         let account = self.settings.account.as_ref();
         !self.are_too_many(self.open.load(Ordering::Relaxed) + 1)
             && account.is_none_or(|account| account.has_few_tables())
+    }
+
+    /// Bytes that tables may take that nobody has asked for yet.
+    pub(crate) fn room_ahead(&self) -> usize {
+        self.settings.policy.most_heap() / 2
     }
 
     /// Whether lookups of so many keys, each of which holds a few tables, keep few of those open

@@ -189,7 +189,7 @@ impl BulkLoad {
             order: core.files.order.clone(),
             sequence: 0,
             memory: options.memory,
-            max_file_size: core.files.options.max_file_size,
+            max_file_size: core.files.options.table_size(core.views.current.load().version.bytes()),
             builders: Builders::new(core, threads - 1),
             chunk: Chunk::default(),
             chunk_size: 0,

@@ -169,7 +169,7 @@ impl Background {
                 first_number: plan.first_number(),
                 ..self.compaction_settings(plan.output_level)
             },
-            max_file_size: self.files.options.max_file_size as u64,
+            max_file_size: self.files.options.table_size(version.bytes()) as u64,
             snapshots,
             filter,
             cancelled: Box::new(move || {

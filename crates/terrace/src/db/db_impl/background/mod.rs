@@ -265,9 +265,10 @@ impl Background {
         range_delete_bytes: u64,
     ) -> PlanSettings {
         let (snapshots, present) = self.views.snapshots.all(|| self.views.visible_sequence());
+        let bytes = self.views.current.load().version.bytes();
         PlanSettings {
             keys: self.files.order.keys.clone(),
-            max_file_size: self.files.options.max_file_size as u64,
+            max_file_size: self.files.options.table_size(bytes) as u64,
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
             range_delete_bytes,
             read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth()),

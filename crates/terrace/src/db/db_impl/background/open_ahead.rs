@@ -3,8 +3,8 @@
 //!
 //! The first reads ask for it, so that a program that only writes, or reads little, does not pay, and
 //! reads ask again when there are twice as many tables. Tables that are written in between are
-//! opened by the first lookup in each. Indexes and filters that nobody asked for take little: an
-//! eighth of the memory that is available, or of a memory budget.
+//! opened by the first lookup in each. Indexes and filters that nobody asked for take half of what
+//! those of open tables may take, or an eighth of a memory budget.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,10 +47,7 @@ impl Background {
         let _opening = Opening(self);
         let version = self.views.current.load().version.clone();
         self.files.tables.forget_gone();
-        let mut room =
-            self.files.env.available_memory().map_or(usize::MAX, |available| {
-                usize::try_from(available / 8).unwrap_or(usize::MAX)
-            });
+        let mut room = self.files.tables.room_ahead();
         let files: Vec<_> = version.files().map(|(_, file)| file).collect();
         let mut not_asked = files.iter();
         for (count, file) in (1..).zip(&files) {
