@@ -145,6 +145,29 @@ impl KeyOrder {
         }
     }
 
+    /// The same for the engine's own tables, which need not have LevelDB's bytes: in the bytewise
+    /// order shorter where the keys differ first in neighbouring bytes, as every other pair of random
+    /// digits does. LevelDB leaves those as they are.
+    pub(crate) fn shorten_towards(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        if !self.is_bytewise() {
+            return self.find_shortest_separator(start, limit);
+        }
+        let Some(at) = start.iter().zip(limit).position(|(a, b)| a != b) else { return };
+        if start[at] > limit[at] {
+            return;
+        }
+        // One more there is less than the limit, or begins it and is shorter.
+        let grows = if start[at] + 1 < limit[at] || at + 1 < limit.len() {
+            Some(at)
+        } else {
+            (at + 1..start.len()).find(|&behind| start[behind] != 0xff)
+        };
+        if let Some(grows) = grows {
+            start[grows] += 1;
+            start.truncate(grows + 1);
+        }
+    }
+
     pub(crate) fn find_short_successor(&self, key: &mut Vec<u8>) {
         match &self.custom {
             None => BytewiseComparator.find_short_successor(key),
@@ -162,6 +185,7 @@ impl fmt::Debug for KeyOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::random::Random;
 
     fn separator(start: &[u8], limit: &[u8]) -> Vec<u8> {
         let mut key = start.to_vec();
@@ -176,6 +200,48 @@ mod tests {
         assert_eq!(separator(b"abc", b"abcd"), b"abc");
         assert_eq!(separator(b"", b"a"), b"");
         assert_eq!(separator(&[0xff, 1], &[0xff, 3]), [0xff, 2]);
+        // LevelDB's rule leaves neighbouring bytes alone.
+        assert_eq!(separator(b"ab4567", b"ab51"), b"ab4567");
+    }
+
+    fn shortened(start: &[u8], limit: &[u8]) -> Vec<u8> {
+        let mut key = start.to_vec();
+        KeyOrder::default().shorten_towards(&mut key, limit);
+        key
+    }
+
+    #[test]
+    fn keys_with_neighbouring_bytes_are_shortened() {
+        assert_eq!(shortened(b"abcdefgh", b"abxyz"), b"abd");
+        assert_eq!(shortened(b"ab4567", b"ab51"), b"ab5");
+        assert_eq!(shortened(b"ab4567", b"ab5"), b"ab46");
+        assert_eq!(shortened(b"ab4\xff\xff7", b"ab5"), b"ab4\xff\xff8");
+        assert_eq!(shortened(b"ab4\xff", b"ab5"), b"ab4\xff");
+        assert_eq!(shortened(&[0xfe, 7, 7], &[0xff, 1]), [0xff]);
+        // The wrong way round.
+        assert_eq!(shortened(b"abd", b"abcd"), b"abd");
+    }
+
+    #[test]
+    fn separators_of_any_keys_are_between() {
+        let seed = 11;
+        println!("seed {seed}");
+        let mut random = Random(seed);
+        let key = |random: &mut Random| -> Vec<u8> {
+            let length = random.below(6);
+            (0..length).map(|_| [0, 1, 2, 0xfe, 0xff][random.below(5)]).collect()
+        };
+        for _ in 0..20_000 {
+            let (start, limit) = (key(&mut random), key(&mut random));
+            for found in [separator(&start, &limit), shortened(&start, &limit)] {
+                if start < limit {
+                    assert!(start <= found && found < limit, "{start:?} {found:?} {limit:?}");
+                    assert!(found.len() <= start.len());
+                } else {
+                    assert_eq!(found, start);
+                }
+            }
+        }
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl InternalOrder {
     /// largest tag of a value, so that it sorts before every entry of its user key.
     pub(crate) fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let mut shorter = user_key(start).to_vec();
-        self.keys.find_shortest_separator(&mut shorter, user_key(limit));
+        self.keys.shorten_towards(&mut shorter, user_key(limit));
         self.replace_if_shorter(start, shorter);
     }
 

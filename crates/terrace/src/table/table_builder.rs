@@ -50,6 +50,10 @@ pub(crate) struct TableSettings {
     pub(crate) prefixes: Option<Arc<PrefixSettings>>,
 }
 
+/// Index entries between two restart points. LevelDB has 1, and searches the block as it is; here an
+/// index is decoded once, and what its keys share need not be read from the device.
+const INDEX_RESTART_INTERVAL: usize = 16;
+
 /// The name of the block, in the metaindex, that says by which comparator a table built outside of
 /// a database is ordered, so that no database with another one takes it in.
 pub(super) const COMPARATOR_NAME: &str = "terrace.comparator";
@@ -108,7 +112,11 @@ impl TableBuilder {
             writer: BlockWriter::new(file, settings.compression, settings.bytes_per_sync),
             settings: settings.clone(),
             data: BlockBuilder::new(settings.restart_interval),
-            index: BlockBuilder::new(1),
+            index: BlockBuilder::new(match settings.order.is_internal() {
+                true => INDEX_RESTART_INTERVAL,
+                // LevelDB's class for tables, whose bytes it has.
+                false => 1,
+            }),
             filter,
             full_filter: wants_full.then(|| FullFilterBuilder::new(settings.full_filter_bits)),
             tracker: prefixes
