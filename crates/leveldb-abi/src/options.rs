@@ -14,9 +14,6 @@ use terrace::{
 use crate::memory_budget;
 use crate::size;
 
-/// LevelDB's `max_file_size`.
-const DEFAULT_FILE_SIZE: usize = 2 << 20;
-
 /// `leveldb::Options`, once what its pointers lead to has been understood.
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -69,7 +66,7 @@ impl Default for Settings {
             max_open_files: 1000,
             block_size: 4 << 10,
             block_restart_interval: 16,
-            max_file_size: DEFAULT_FILE_SIZE,
+            max_file_size: 2 << 20,
             compression: 1,
             own_compression: None,
             read_only: false,
@@ -98,6 +95,7 @@ impl Settings {
             .max_open_files(usize::try_from(self.max_open_files).unwrap_or(0))
             .block_size(self.block_size)
             .block_restart_interval(usize::try_from(self.block_restart_interval).unwrap_or(1))
+            .max_file_size(self.max_file_size)
             .compression(self.own_compression.unwrap_or(compression))
             .read_only(self.read_only)
             .prepared_transactions(self.prepared_transactions)
@@ -110,10 +108,6 @@ impl Settings {
             .logger(self.logger.clone())
             .compaction_filter(self.compaction_filter.clone())
             .block_cache(self.cache.clone());
-        // LevelDB's default leaves it to the engine, whose tables are larger in a large database.
-        if self.max_file_size != DEFAULT_FILE_SIZE {
-            options = options.max_file_size(self.max_file_size);
-        }
         if let Some(comparator) = &self.comparator {
             options = options.comparator(comparator.clone());
         }

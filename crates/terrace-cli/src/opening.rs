@@ -122,7 +122,7 @@ pub(crate) struct WriteArgs {
         help_heading = "Writing"
     )]
     write_buffer_size: Option<usize>,
-    /// Bytes of a table before the next begins [default: 2M, 8M in a database beyond 1 GiB]
+    /// Bytes of a table before the next begins [default: 2M, and 8M in a database beyond 1 GiB]
     #[arg(
         long,
         value_name = "SIZE",

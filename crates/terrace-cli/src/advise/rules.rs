@@ -146,7 +146,7 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
         ),
         gain: "Where tables are not mapped, for instance because they exceed memory, a look-up in \
                a table without a descriptor opens its file again, and where indexes and filters \
-               take more than 512 MiB or a quarter of the memory, reads them anew. Random reads \
+               exceed their part of the memory, reads them anew. Random reads \
                gain, scans hardly."
             .to_owned(),
         evidence: vec![

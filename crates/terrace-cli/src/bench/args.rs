@@ -123,15 +123,16 @@ pub(crate) struct BenchArgs {
         value_name = "SIZE"
     )]
     pub(super) block_size: usize,
-    /// Bytes of a table before the next begins [default: 2M, 8M in a database beyond 1 GiB]
+    /// Bytes of a table before the next begins; with the default 8M in a database beyond 1 GiB
     #[arg(
         long,
         alias = "max-file-size",
+        default_value = "2M",
         value_parser = parse_size,
         allow_hyphen_values = true,
         value_name = "SIZE"
     )]
-    pub(super) max_file_size: Option<usize>,
+    pub(super) max_file_size: usize,
     /// Keep values of at least this size in value files [default: values stay in tables]
     #[arg(
         long,

@@ -124,6 +124,7 @@ impl<'a> Runner<'a> {
             .compression(args.compression.into())
             .block_size(args.block_size)
             .table_filter_bits(args.table_filter_bits)
+            .max_file_size(args.max_file_size)
             .background_threads(args.background_threads)
             .value_log(args.value_log)
             .mapped_log(!args.no_mapped_log);
@@ -135,9 +136,6 @@ impl<'a> Runner<'a> {
         }
         if let Some(bytes) = args.write_buffer_size {
             options = options.write_buffer_size(bytes);
-        }
-        if let Some(size) = args.max_file_size {
-            options = options.max_file_size(size);
         }
         if let Some(files) = args.max_open_files {
             options = options.max_open_files(files);

@@ -22,8 +22,8 @@ impl BlockPlaces {
             return BlockPlaces { handles: handles.into(), ..Self::default() };
         }
         let begins = handles.iter().map(|handle| handle.offset);
-        let end = handles.last().map(|last| last.end());
-        BlockPlaces { begins: Offsets::new(begins.chain(end)), ..Self::default() }
+        let begins: Vec<_> = begins.chain(handles.last().map(|last| last.end())).collect();
+        BlockPlaces { begins: Offsets::new(&begins), ..Self::default() }
     }
 
     /// The number of blocks.

@@ -1,4 +1,4 @@
-//! Numbers that grow from one to the next, in four bytes each where the last one fits.
+//! Numbers in four bytes each, where all of them fit.
 //!
 //! A large database has an index entry for each block of some kilobytes in memory, so what an entry
 //! takes decides how much data the memory for indexes stands for.
@@ -13,15 +13,12 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    /// Of `numbers`, none of which is less than the one before.
-    pub(super) fn new(numbers: impl DoubleEndedIterator<Item = u64> + Clone) -> Self {
-        let last = numbers.clone().next_back().unwrap_or_default();
-        match u32::try_from(last) {
-            Ok(_) => {
-                Offsets { short: numbers.map(|number| number as u32).collect(), ..Self::default() }
-            }
-            Err(_) => Offsets { long: numbers.collect(), ..Self::default() },
+    pub(super) fn new(numbers: &[u64]) -> Self {
+        if numbers.iter().any(|&number| number > u64::from(u32::MAX)) {
+            return Offsets { long: numbers.into(), ..Self::default() };
         }
+        let short = numbers.iter().map(|&number| number as u32).collect();
+        Offsets { short, ..Self::default() }
     }
 
     #[inline]
@@ -54,7 +51,7 @@ mod tests {
             (vec![0, 7, 7, most + 1], 32),
             (vec![u64::MAX], 8),
         ] {
-            let offsets = Offsets::new(numbers.iter().copied());
+            let offsets = Offsets::new(&numbers);
             let back: Vec<_> = (0..offsets.len()).filter_map(|at| offsets.get(at)).collect();
             assert_eq!((back, offsets.memory_usage()), (numbers.clone(), bytes));
             assert_eq!(offsets.get(numbers.len()), None);

@@ -75,11 +75,11 @@ impl ReadPolicy {
 
     /// Looks whether `table_bytes` exceed half of the `available` memory: the rest is for the
     /// program and for what is written. If so, automatic mappings are given up. A cache may take
-    /// `cache_bytes` of the memory.
+    /// `cache_bytes` more of the memory; one of the program's, an unknown part.
     pub(crate) fn weigh(
         &self,
         table_bytes: u64,
-        cache_bytes: usize,
+        cache_bytes: Option<usize>,
         available: impl FnOnce() -> Option<u64>,
     ) {
         if self.exceeds_memory() || table_bytes < SMALL {
@@ -97,7 +97,7 @@ impl ReadPolicy {
     /// that was available when the tables were weighed.
     ///
     /// Half of what a cache leaves of it: a read whose table is closed waits for an index of ten
-    /// blocks before it can wait for its own. At least an eighth of all memory, and beyond
+    /// blocks and more before it can wait for its own. At least an eighth of all memory, and beyond
     /// [`MOST_HEAP`] no more than that.
     pub(crate) fn most_heap(&self) -> usize {
         self.most_heap.load(Ordering::Relaxed)
@@ -118,9 +118,10 @@ impl ReadPolicy {
     }
 }
 
-fn heap_within(available: u64, cache_bytes: usize) -> usize {
+fn heap_within(available: u64, cache_bytes: Option<usize>) -> usize {
     let eighth = available / 8;
-    let half = available.saturating_sub(cache_bytes as u64) / 2;
+    let cache_bytes = cache_bytes.map_or(available / 2, |bytes| bytes as u64);
+    let half = available.saturating_sub(cache_bytes) / 2;
     let most = half.min(eighth.max(MOST_HEAP as u64)).max(eighth);
     usize::try_from(most).unwrap_or(usize::MAX)
 }
@@ -203,15 +204,15 @@ mod tests {
     #[test]
     fn mappings_are_given_up_for_tables_that_exceed_half_of_the_memory_and_after_failed_reads() {
         let policy = ReadPolicy::automatic();
-        policy.weigh(50 << 20, 20 << 20, || Some(100 << 20));
-        policy.weigh(50 << 20, 0, || None);
-        policy.weigh(15 << 20, 0, || Some(0));
+        policy.weigh(50 << 20, Some(20 << 20), || Some(100 << 20));
+        policy.weigh(50 << 20, None, || None);
+        policy.weigh(15 << 20, None, || Some(0));
         assert!(
             policy.learn(Err::<(), _>(Error::corruption("damaged"))).is_err()
                 && !policy.is_unmapped()
         );
         assert_eq!(policy.most_heap(), 40 << 20);
-        policy.weigh(51 << 20, 0, || Some(100 << 20));
+        policy.weigh(51 << 20, None, || Some(100 << 20));
         assert!(policy.is_unmapped() && policy.exceeds_memory());
         assert_eq!(ReadPolicy::automatic().most_heap(), MOST_HEAP);
         let policy = ReadPolicy::automatic();
@@ -221,7 +222,7 @@ mod tests {
                 && !policy.exceeds_memory()
         );
         let chosen = ReadPolicy::default();
-        chosen.weigh(51 << 20, 0, || Some(100 << 20));
+        chosen.weigh(51 << 20, None, || Some(100 << 20));
         assert!(chosen.exceeds_memory());
         assert!(
             chosen.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()
@@ -232,18 +233,16 @@ mod tests {
     #[test]
     fn indexes_take_half_of_what_a_cache_leaves() {
         for (available, cache, most) in [
-            (300, 64, 118),
-            (1024, 8, 508),
-            (1024, 900, 128),
-            (100, 200, 12),
-            (2 << 10, 8, 512),
-            (24 << 10, 64, 3 << 10),
+            (300, Some(64), 118),
+            (300, None, 75),
+            (1024, Some(8), 508),
+            (1024, Some(900), 128),
+            (100, Some(200), 12),
+            (2 << 10, Some(8), 512),
+            (15 << 10, Some(64), 1920),
         ] {
-            assert_eq!(
-                heap_within(available << 20, cache << 20) >> 20,
-                most,
-                "{available} {cache}"
-            );
+            let found = heap_within(available << 20, cache.map(|bytes| bytes << 20));
+            assert_eq!(found >> 20, most, "{available} {cache:?}");
         }
     }
 

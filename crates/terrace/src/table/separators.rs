@@ -88,7 +88,7 @@ impl Separators {
             bytes.extend_from_slice(tag.as_ref().map_or(&[], |tag| &tag[..]));
             ends.push(2 * bytes.len() as u64 + u64::from(tag.is_some()));
         }
-        let ends = Offsets::new(ends.into_iter());
+        let ends = Offsets::new(&ends);
         // By a copy: an allocation that shrinks leaves a hole behind itself.
         Ok(Separators { abbreviated_keys, rests: bytes.as_slice().into(), ends })
     }

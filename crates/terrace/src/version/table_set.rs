@@ -48,12 +48,15 @@ impl std::ops::Deref for TableRef {
 const MAPPED_TABLES: usize = 1000;
 
 /// So many stay open while memory holds all tables, and their indexes and filters take no more than
-/// [`MOST_HEAP`]: 16 GiB of tables of the default size, and an eighth of the mappings that Linux
+/// [`MOST_HEAP`]: at least 16 GiB, in tables of 2 MiB, and an eighth of the mappings that Linux
 /// allows a process.
 const MOST_MAPPED: usize = 8192;
 
 /// So many stay open that are read with `pread`, which take heap and nothing else that is scarce.
 const MOST_UNMAPPED: usize = 65_536;
+
+/// So many stay open at least where the tables exceed memory.
+const FEW_TABLES: usize = 64;
 
 /// Tables that one call closes, though more are open than may be, so that no reader waits long.
 const CLOSED_AT_ONCE: usize = 16;
@@ -198,7 +201,7 @@ impl TableSet {
     /// Reads tables with `pread` from now on if all of them, `bytes` together, are too large for
     /// the memory that there is.
     pub(crate) fn weigh(&self, bytes: u64) {
-        let cache_bytes = self.settings.cache.capacity();
+        let cache_bytes = self.settings.cache.bytes_to_come();
         self.settings.policy.weigh(bytes, cache_bytes, || self.env.available_memory());
     }
 
@@ -283,7 +286,8 @@ impl TableSet {
 
     /// Bytes that tables may take that nobody has asked for yet.
     pub(crate) fn room_ahead(&self) -> usize {
-        self.settings.policy.most_heap() / 2
+        let quarter = self.env.available_memory().map_or(u64::MAX, |available| available / 4);
+        usize::try_from(quarter).unwrap_or(usize::MAX).min(self.settings.policy.most_heap() / 2)
     }
 
     /// Whether lookups of so many keys, each of which holds a few tables, keep few of those open
@@ -313,6 +317,8 @@ impl TableSet {
     /// How many tables may be open at least.
     fn guaranteed(&self) -> usize {
         match self.has_unmapped.load(Ordering::Relaxed) {
+            // Their indexes and filters alone might exceed the memory.
+            true if self.exceed_memory() => self.capacity.min(FEW_TABLES),
             true => self.capacity,
             false => self.capacity.max(MAPPED_TABLES),
         }

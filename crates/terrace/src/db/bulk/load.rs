@@ -159,7 +159,6 @@ pub struct BulkLoad {
     sequence: SequenceNumber,
     /// Bytes of entries in memory.
     memory: usize,
-    max_file_size: usize,
     builders: Builders,
     chunk: Chunk,
     /// The length at which a chunk is large enough for a table.
@@ -189,7 +188,6 @@ impl BulkLoad {
             order: core.files.order.clone(),
             sequence: 0,
             memory: options.memory,
-            max_file_size: core.files.options.table_size(core.views.current.load().version.bytes()),
             builders: Builders::new(core, threads - 1),
             chunk: Chunk::default(),
             chunk_size: 0,
@@ -209,8 +207,9 @@ impl BulkLoad {
     }
 
     fn set_chunk_size(&mut self) {
-        self.chunk_size =
-            self.builders.entries_for(self.max_file_size).min(self.memory / CHUNK_SHARE);
+        let database_bytes = self.core().views.current.load().version.bytes();
+        let table_size = self.core().files.options.table_size(database_bytes + self.user_bytes);
+        self.chunk_size = self.builders.entries_for(table_size).min(self.memory / CHUNK_SHARE);
     }
 
     /// Sets `key` to `value`. After an error every further call fails with it.

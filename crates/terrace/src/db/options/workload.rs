@@ -34,14 +34,14 @@ impl Options {
     /// - [`Analytics`](Workload::Analytics): a write buffer of 64 MiB, because nobody waits for a
     ///   single write during a load; 64 MiB of block cache, because look-ups come back to the same
     ///   regions; 10,000 open files, because scans touch every table, and as many keep their index
-    ///   and their filter in memory: enough for 20 GB in tables of 2 MiB. Up to 128 MiB of
+    ///   and their filter in memory, unless the database exceeds it. Up to 128 MiB of
     ///   memtables and 64 MiB of blocks in memory. Load with
     ///   [`Db::bulk_load`](crate::Db::bulk_load).
     /// - [`Interactive`](Workload::Interactive): the defaults, which are made for this: small
     ///   buffers keep every compaction short, and filters spare the search for missing keys. With
     ///   more data than memory, and more than 16 GB of it, raise
     ///   [`max_open_files`](Options::max_open_files) to one for every table, that is, one for every
-    ///   2 MiB, if there is memory for all indexes and filters, a 30th to a 20th of the data.
+    ///   8 MiB, if there is memory for all indexes and filters, a 50th to a 20th of the data.
     ///
     /// Whether a write waits for the disk is not a setting of the database: see
     /// [`WriteOptions::sync`](crate::WriteOptions::sync). `terrace advise` says what suits a

@@ -50,15 +50,16 @@ impl Background {
         let mut room = self.files.tables.room_ahead();
         let files: Vec<_> = version.files().map(|(_, file)| file).collect();
         let mut not_asked = files.iter();
-        for (count, file) in (1..).zip(&files) {
+        let mut asks = not_asked
+            .by_ref()
+            .take(ASKED_AHEAD)
+            .all(|next| self.files.tables.prefetch_opening(next));
+        for file in &files {
             if self.files.closed.load(Ordering::Relaxed) || !self.files.tables.have_room() {
                 break;
             }
-            let ahead = (count + ASKED_AHEAD).saturating_sub(files.len() - not_asked.len());
-            if !not_asked.by_ref().take(ahead).all(|next| self.files.tables.prefetch_opening(next))
-            {
-                not_asked = [].iter();
-            }
+            asks = asks
+                && not_asked.next().is_none_or(|next| self.files.tables.prefetch_opening(next));
             // A table that cannot be opened is the error of its readers.
             if let Ok(table) = self.files.tables.table(file) {
                 match room.checked_sub(table.memory_usage()) {
