@@ -22,8 +22,10 @@ use super::job::{CompactionJob, UserRange};
 use super::output::Output;
 use super::plan::Plan;
 
-/// A range of less input than this, or than an output file has, is not worth a thread.
-const LEAST_OF_A_RANGE: u64 = 8 << 20;
+/// A range is not worth a thread below this many output files of input; of large files, two, which
+/// have [`LARGE_RANGE`].
+const FILES_A_RANGE: u64 = 4;
+const LARGE_RANGE: u64 = 8 << 20;
 /// Ranges for each thread, so that none waits long for another at the end.
 const RANGES_A_THREAD: usize = 2;
 
@@ -123,7 +125,8 @@ impl Subcompactions {
 
 /// Splits the keys of a plan into ranges of about the same size, at first keys of its inputs.
 fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Vec<UserRange> {
-    let whole = plan.input_bytes() / max_file_size.max(LEAST_OF_A_RANGE);
+    let least = (FILES_A_RANGE * max_file_size).min(LARGE_RANGE.max(2 * max_file_size));
+    let whole = plan.input_bytes() / least.max(1);
     let wanted =
         (RANGES_A_THREAD * (helpers + 1)).min(usize::try_from(whole).unwrap_or(usize::MAX));
     if helpers == 0 || wanted < 2 || plan.is_intra_level_0() {

@@ -95,10 +95,9 @@ impl BlockCache {
         &self.slots
     }
 
-    /// The memory that the cache may take beyond what it has; unknown of one of the program's.
-    pub(crate) fn bytes_to_come(&self) -> Option<usize> {
-        let is_known = self.external.is_none();
-        is_known.then(|| self.slots.capacity().saturating_sub(self.slots.used()))
+    /// The memory that the cache may take; unknown of one of the program's.
+    pub(crate) fn most_bytes(&self) -> Option<usize> {
+        self.external.is_none().then(|| self.slots.capacity())
     }
 
     pub(super) fn external_cache(&self) -> Option<&Arc<dyn ExternalBlockCache>> {

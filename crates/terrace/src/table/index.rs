@@ -30,7 +30,6 @@ impl Index {
         limit: u64,
     ) -> Result<Index, Damage> {
         let mut allowance = KeyAllowance::of_block(block.size());
-        // Keys of an index share nothing, as LevelDB and Terrace write it.
         let mut keys = KeyList::with_capacity(block.size());
         let mut handles = Vec::new();
         let mut iter = BlockIter::new(order.tag_size());

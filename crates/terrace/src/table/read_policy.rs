@@ -75,7 +75,7 @@ impl ReadPolicy {
 
     /// Looks whether `table_bytes` exceed half of the `available` memory: the rest is for the
     /// program and for what is written. If so, automatic mappings are given up. A cache may take
-    /// `cache_bytes` more of the memory; one of the program's, an unknown part.
+    /// `cache_bytes` of the memory; one of the program's, an unknown part.
     pub(crate) fn weigh(
         &self,
         table_bytes: u64,

@@ -201,7 +201,7 @@ impl TableSet {
     /// Reads tables with `pread` from now on if all of them, `bytes` together, are too large for
     /// the memory that there is.
     pub(crate) fn weigh(&self, bytes: u64) {
-        let cache_bytes = self.settings.cache.bytes_to_come();
+        let cache_bytes = self.settings.cache.most_bytes();
         self.settings.policy.weigh(bytes, cache_bytes, || self.env.available_memory());
     }
 

@@ -439,8 +439,8 @@ impl Options {
         /// ```
         block_restart_interval: usize = |v| v;
         /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. With 2 MiB,
-        /// the default, compactions and bulk loads write tables of 8 MiB while the database has more
-        /// than 1 GiB: fewer files to open.
+        /// the default, compactions write tables of 8 MiB while the database has more than 1 GiB:
+        /// fewer files to open. Bulk loads do so as far as an eighth of their memory is enough.
         ///
         /// ```
         /// # use terrace::*;

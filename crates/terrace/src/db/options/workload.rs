@@ -41,7 +41,7 @@ impl Options {
     ///   buffers keep every compaction short, and filters spare the search for missing keys. With
     ///   more data than memory, and more than 16 GB of it, raise
     ///   [`max_open_files`](Options::max_open_files) to one for every table, that is, one for every
-    ///   8 MiB, if there is memory for all indexes and filters, a 50th to a 20th of the data.
+    ///   8 MiB, so that no read opens a file. Indexes and filters take a 50th to a 20th of the data.
     ///
     /// Whether a write waits for the disk is not a setting of the database: see
     /// [`WriteOptions::sync`](crate::WriteOptions::sync). `terrace advise` says what suits a

@@ -50,10 +50,11 @@ impl Background {
         let mut room = self.files.tables.room_ahead();
         let files: Vec<_> = version.files().map(|(_, file)| file).collect();
         let mut not_asked = files.iter();
-        let mut asks = not_asked
-            .by_ref()
-            .take(ASKED_AHEAD)
-            .all(|next| self.files.tables.prefetch_opening(next));
+        let mut asks = self.files.tables.have_room()
+            && not_asked
+                .by_ref()
+                .take(ASKED_AHEAD)
+                .all(|next| self.files.tables.prefetch_opening(next));
         for file in &files {
             if self.files.closed.load(Ordering::Relaxed) || !self.files.tables.have_room() {
                 break;
