@@ -145,9 +145,8 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
             counted(survey.tables, "table", "tables")
         ),
         gain: "Where tables are not mapped, for instance because they exceed memory, a look-up in \
-               a table without a descriptor opens its file again, and where indexes and filters \
-               exceed their part of the memory, reads them anew. Random reads \
-               gain, scans hardly."
+               a table without a descriptor opens its file again. Random reads gain, scans hardly. \
+               How much memory indexes and filters take has bounds of its own."
             .to_owned(),
         evidence: vec![
             on_terrace("settings-tenfold", "max_open_files=10", &["readrandom", "seekrandom"]),

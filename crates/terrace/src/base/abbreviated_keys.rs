@@ -32,14 +32,9 @@ impl AbbreviatedKeys {
         self.abbreviated_keys.len()
     }
 
-    /// What all keys begin with.
+    /// What all keys begin with, and what is cut off of them.
     pub(crate) fn prefix(&self) -> &[u8] {
         &self.prefix
-    }
-
-    /// The bytes at the beginning of keys that are cut off.
-    pub(crate) fn prefix_len(&self) -> usize {
-        self.prefix.len()
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<u64> {

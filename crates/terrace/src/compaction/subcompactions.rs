@@ -22,10 +22,10 @@ use super::job::{CompactionJob, UserRange};
 use super::output::Output;
 use super::plan::Plan;
 
-/// A range is not worth a thread below this many output files of input; of large files, two, which
-/// have [`LARGE_RANGE`].
+/// A range is not worth a thread below this many output files of input, or [`ENOUGH_A_RANGE`] if
+/// that is less, and never below two files.
 const FILES_A_RANGE: u64 = 4;
-const LARGE_RANGE: u64 = 8 << 20;
+const ENOUGH_A_RANGE: u64 = 8 << 20;
 /// Ranges for each thread, so that none waits long for another at the end.
 const RANGES_A_THREAD: usize = 2;
 
@@ -125,7 +125,7 @@ impl Subcompactions {
 
 /// Splits the keys of a plan into ranges of about the same size, at first keys of its inputs.
 fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Vec<UserRange> {
-    let least = (FILES_A_RANGE * max_file_size).min(LARGE_RANGE.max(2 * max_file_size));
+    let least = (FILES_A_RANGE * max_file_size).min(ENOUGH_A_RANGE.max(2 * max_file_size));
     let whole = plan.input_bytes() / least.max(1);
     let wanted =
         (RANGES_A_THREAD * (helpers + 1)).min(usize::try_from(whole).unwrap_or(usize::MAX));

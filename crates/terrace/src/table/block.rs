@@ -166,7 +166,7 @@ impl Block {
         keys: &AbbreviatedKeys,
     ) -> Self {
         self.abbreviated_keys = self.abbreviated_restarts(order, keys);
-        self.prefix = keys.prefix_len();
+        self.prefix = keys.prefix().len();
         self
     }
 

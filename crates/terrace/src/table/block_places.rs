@@ -1,7 +1,7 @@
 //! Where the data blocks of a table are.
 //!
-//! A builder writes one right behind the other, so that where each begins says everything. Where a
-//! table has gaps, each block has its handle.
+//! A builder writes them contiguously, so that where each begins says everything. Where they are not
+//! contiguous, each block has its handle.
 
 use super::format::{BlockHandle, TRAILER_SIZE};
 use super::offsets::Offsets;
@@ -9,7 +9,7 @@ use super::offsets::Offsets;
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct BlockPlaces {
-    /// Where each begins, and where the last one ends with its trailer, if there are no gaps.
+    /// Where each begins, and where the last one ends with its trailer, if they are contiguous.
     begins: Offsets,
     /// Of all blocks, or of none.
     handles: Box<[BlockHandle]>,
@@ -50,12 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handles_come_back_with_gaps_and_without() {
+    fn handles_come_back_whether_or_not_blocks_are_contiguous() {
         let handles = |pairs: &[(u64, u64)]| -> Vec<_> {
             pairs.iter().map(|&(offset, size)| BlockHandle { offset, size }).collect()
         };
         let far = u64::from(u32::MAX);
-        for (handles, is_gapless) in [
+        for (handles, contiguous) in [
             (handles(&[]), true),
             (handles(&[(7, 0)]), true),
             (handles(&[(0, 10), (15, 0), (20, 1000)]), true),
@@ -63,7 +63,7 @@ mod tests {
             (handles(&[(0, far), (far + 5, 1)]), true),
         ] {
             let places = BlockPlaces::new(&handles);
-            assert_eq!(places.handles.is_empty(), is_gapless, "{handles:?}");
+            assert_eq!(places.handles.is_empty(), contiguous, "{handles:?}");
             let back: Vec<_> = (0..places.len()).filter_map(|at| places.get(at)).collect();
             assert_eq!(back, handles);
             assert_eq!((places.get(handles.len()), places.get(usize::MAX)), (None, None));

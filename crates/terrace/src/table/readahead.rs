@@ -24,7 +24,7 @@ const BLOCKS_BEFORE: u8 = 2;
 const SMALLEST: u64 = 16 << 10;
 /// Up to here windows double.
 const LARGE: u64 = 512 << 10;
-/// A table of the default size at a time, while the one before is read.
+/// So much at a time, while as much before it is read.
 const LARGEST: u64 = 2 << 20;
 /// Windows beyond [`LARGE`] are at most this part of what the scan has passed: a quarter.
 const PART_OF_PASSED: u64 = 4;

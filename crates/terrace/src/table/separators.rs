@@ -74,7 +74,7 @@ impl Separators {
             Some(last) if order.is_bytewise() => abbreviate(keys, last, order)?,
             _ => AbbreviatedKeys::default(),
         };
-        let cut = abbreviated_keys.prefix_len();
+        let cut = abbreviated_keys.prefix().len();
         let kept = |at: usize| {
             let (user_key, tag) = order.split(keys.get(at));
             let cut = if at < abbreviated_keys.len() { cut } else { 0 };
@@ -153,7 +153,7 @@ impl Separators {
 
     /// How many bytes of separator `at` are cut off.
     fn cut(&self, at: usize) -> usize {
-        if at < self.abbreviated_keys.len() { self.abbreviated_keys.prefix_len() } else { 0 }
+        if at < self.abbreviated_keys.len() { self.abbreviated_keys.prefix().len() } else { 0 }
     }
 
     /// What is kept of the user key of separator `at`, and its tag.

@@ -386,16 +386,16 @@ impl Options {
         /// Tables that may hold a descriptor at once; clipped to 74 – 50,000, of which 10 are kept
         /// for other uses. Default: 1,000.
         ///
-        /// As many tables keep their index and filter in memory, whatever those take, and more
-        /// while all of them together take little. Where tables are read with `pread`, little is half
-        /// of what the block cache leaves of the [available memory](Env::available_memory), at least
-        /// an eighth of that memory, and no more than that beyond 512 MiB, for up to 65,536 tables;
-        /// where they exceed memory, no table beyond 64 stays open for this option's sake. A read of
-        /// one without a descriptor opens its file again, closes another, and reads no more than its
-        /// block. Mapped tables hold no descriptor: 1,000 of them stay
-        /// open, however small this is, and up to 8,192 while memory holds the whole database and
-        /// their indexes and filters take at most 512 MiB. A [memory budget](Self::memory_budget)
-        /// closes tables before.
+        /// As many tables keep their index and filter in memory, whatever those take; 64 of them
+        /// where the tables exceed memory. More do, up to 65,536, while all indexes and filters
+        /// together take little: of tables that are read with `pread`, half of what the block cache
+        /// leaves of the [available memory](Env::available_memory), but at least an eighth of that
+        /// memory, and beyond 512 MiB no more than the eighth. A read of a table without a
+        /// descriptor opens its file again, closes another, and reads no more than its block.
+        ///
+        /// Mapped tables hold no descriptor: 1,000 of them stay open, however small this is, and up
+        /// to 8,192 while memory holds the whole database and their indexes and filters take at most
+        /// 512 MiB. A [memory budget](Self::memory_budget) closes tables before.
         ///
         /// ```
         /// # use terrace::*;

@@ -219,7 +219,7 @@ impl Salvage<'_> {
             values: None,
             ..output_settings(self.options, self.dir, self.order, self.numbers, level)
         };
-        let max_file_size = self.options.table_size(0) as u64;
+        let max_file_size = self.options.max_file_size as u64;
         RunWriter {
             order: self.order,
             writer: OutputWriter::new(settings, level),
