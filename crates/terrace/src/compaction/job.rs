@@ -9,16 +9,18 @@ use crate::base::internal_key::{
     self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber,
 };
 use crate::base::mutation::mutated;
-use crate::base::value_pointer::ValuePointer;
+use crate::base::value_pointer::{ValuePointer, is_pointer};
 use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
+use crate::iterator::values_ahead::ValuesAhead;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
-use crate::version::value_files::ValueReader;
+use crate::version::value_files::UsedValueFile;
+use crate::version::value_reader::ValueReader;
 use crate::version::version::Version;
 
 use super::drop_rules::DropRules;
@@ -75,6 +77,8 @@ impl CompactionJob {
         let mut unmoved = Unmoved::of(&self.plan);
         // A value that was read from a value file.
         let mut value = Vec::new();
+        let mut values_ahead = ValuesAhead::of_whole_scan();
+        let has_moving = self.version.values.iter().any(|used| self.empties(used));
         match &range.from {
             None => merged.seek_to_first(),
             Some(from) => merged.seek(&internal_key::encode(from, MAX_SEQUENCE, KIND_FOR_SEEK)),
@@ -87,6 +91,9 @@ impl CompactionJob {
                     // Stopped for any other reason nobody is told.
                     return Err(Error::busy("the database is closing"));
                 }
+            }
+            if has_moving && is_pointer(merged.key()) {
+                values_ahead.go_on(&mut merged, false, |pointers| self.ask_for_moving(pointers));
             }
             let key = merged.key();
             let entry = ParsedKey::parse(key).ok_or_else(|| {
@@ -165,12 +172,26 @@ impl CompactionJob {
         let (pointer, used) = pointer.zip(used).ok_or_else(|| {
             Error::corruption("a table points into a value file that the MANIFEST does not name")
         })?;
-        let comes_back = self.plan.reason == Reason::Manual && self.outputs.values.is_none();
-        let moves = comes_back || used.is_mostly_garbage();
+        let moves = self.empties(used);
         if moves {
             unmoved.take(&pointer)?;
         }
         Ok(moves)
+    }
+
+    /// Whether values leave a value file.
+    fn empties(&self, used: &UsedValueFile) -> bool {
+        let comes_back = self.plan.reason == Reason::Manual && self.outputs.values.is_none();
+        comes_back || used.is_mostly_garbage()
+    }
+
+    /// Asks the device for those values that leave their files.
+    fn ask_for_moving(&self, pointers: &[ValuePointer]) {
+        let files = &self.version.values;
+        let moving = |pointer: &&ValuePointer| {
+            files.get(pointer.file).is_some_and(|used| self.empties(used))
+        };
+        self.values.ask(files, pointers.iter().filter(moving).copied());
     }
 
     fn sources(&self) -> Result<Vec<Source>> {

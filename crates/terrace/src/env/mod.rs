@@ -173,6 +173,13 @@ pub trait RandomAccessFile: Send + Sync {
     /// `Io` if the bytes cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
+    /// Does what [`read_at`](Self::read_at) does if the bytes are in memory. `None` where a device
+    /// would be waited for, where the bytes cannot be read, and where that is not known.
+    fn read_in_memory(&self, offset: u64, buffer: &mut [u8]) -> Option<usize> {
+        let _ = (offset, buffer);
+        None
+    }
+
     /// The file's size in bytes when it was opened.
     fn size(&self) -> u64;
 

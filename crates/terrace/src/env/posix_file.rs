@@ -123,6 +123,13 @@ impl RandomAccessFile for PosixRandomFile {
         Ok(done)
     }
 
+    fn read_in_memory(&self, offset: u64, buffer: &mut [u8]) -> Option<usize> {
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(left);
+        let read = system_call::read_in_memory(&self.file, offset, &mut buffer[..wanted]);
+        read.filter(|&read| read == wanted)
+    }
+
     fn size(&self) -> u64 {
         self.size
     }

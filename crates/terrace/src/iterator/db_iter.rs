@@ -18,6 +18,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
@@ -25,12 +26,14 @@ use crate::base::internal_key::{
     self, EntryKind, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
 };
 use crate::base::mutation::mutated;
-use crate::base::value_pointer::MAX_POINTER_SIZE;
+use crate::base::value_pointer::{MAX_POINTER_SIZE, ValuePointer};
 use crate::table::TableIter;
+use crate::version::value_reader::ValueScanLength;
 
 use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
 use super::deleted_run::DeletedRun;
 use super::merged::Merged;
+use super::values_ahead::ValuesAhead;
 
 /// Entries to step over, forward or back, before another seek is made.
 const MOST_STEPS: usize = 8;
@@ -46,8 +49,20 @@ enum Direction {
 
 /// Reads the values that entries of a table point at.
 pub(crate) trait PointedValues {
-    /// Reads the value that `pointer` leads to into `value`, whose contents go.
-    fn read_value(&self, pointer: &[u8], value: &mut Vec<u8>) -> Result<()>;
+    /// Reads the value that `pointer` leads to into `value`, whose contents go, and calls
+    /// `before_waiting` if the device has to be waited for.
+    fn read_value(
+        &self,
+        pointer: &[u8],
+        value: &mut Vec<u8>,
+        before_waiting: &mut dyn FnMut(),
+    ) -> Result<()>;
+
+    /// Asks the device for what `pointers` lead to. A hint.
+    fn ask_for_values(&self, pointers: &[ValuePointer]);
+
+    /// How many values scans read that have waited for values.
+    fn scan_length(&self) -> Arc<ValueScanLength>;
 }
 
 /// See the [module](self).
@@ -64,6 +79,8 @@ pub(crate) struct DbIter<K> {
     is_pending: bool,
     /// Whether nobody looks at values.
     is_of_keys: bool,
+    /// Once a value was read.
+    values_ahead: Option<Box<ValuesAhead>>,
     /// The key that is sought. Never one that is shown: C and C++ programs seek to the key that
     /// they were shown.
     target: Vec<u8>,
@@ -92,6 +109,7 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             saved_value: Vec::new(),
             is_pending: false,
             is_of_keys: false,
+            values_ahead: None,
             target: Vec::new(),
             error: None,
             beginning,
@@ -216,6 +234,9 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
     }
 
     fn start(&mut self, direction: Direction) {
+        if let Some(values_ahead) = &mut self.values_ahead {
+            values_ahead.restart();
+        }
         self.is_pending = false;
         self.direction = direction;
         self.error = None;
@@ -599,7 +620,15 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         let mut pointer = [0; MAX_POINTER_SIZE + 1];
         let length = self.saved_value.len().min(pointer.len());
         pointer[..length].copy_from_slice(&self.saved_value[..length]);
-        if let Err(error) = self.keeper.read_value(&pointer[..length], &mut self.saved_value) {
+        let backward = self.direction == Direction::Backward;
+        let Self { inner, keeper, values_ahead, saved_value, .. } = self;
+        let ahead =
+            values_ahead.get_or_insert_with(|| Box::new(ValuesAhead::new(keeper.scan_length())));
+        let ask = |pointers: &[ValuePointer]| keeper.ask_for_values(pointers);
+        ahead.go_on(inner, backward, ask);
+        let mut before_waiting = || ahead.begin(inner, backward, ask);
+        let read = keeper.read_value(&pointer[..length], saved_value, &mut before_waiting);
+        if let Err(error) = read {
             self.valid = false;
             self.error = Some(error);
         }

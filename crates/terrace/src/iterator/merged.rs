@@ -150,6 +150,22 @@ impl Merged {
         source.table()?.lone_block()
     }
 
+    /// See [`TableIter::show_ahead`].
+    pub(super) fn show_ahead(
+        &mut self,
+        backward: bool,
+        most: usize,
+        show: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) {
+        let source = match self {
+            Merged::Single(source) => Some(&mut **source),
+            Merged::Many(merging) => merging.current_mut(),
+        };
+        if let Some(table) = source.and_then(Source::table_mut) {
+            table.show_ahead(backward, most, show);
+        }
+    }
+
     pub(crate) fn status(&self) -> Result<()> {
         each!(self, iter => iter.status())
     }

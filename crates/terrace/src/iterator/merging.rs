@@ -92,6 +92,14 @@ impl MergingIter {
         self.sources.get(self.tree[0] as usize)
     }
 
+    /// The same, for looks ahead of it.
+    pub(super) fn current_mut(&mut self) -> Option<&mut Source> {
+        if self.error.is_some() {
+            return None;
+        }
+        self.sources.get_mut(self.tree[0] as usize)
+    }
+
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.current().is_some_and(Source::valid)

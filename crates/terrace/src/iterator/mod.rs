@@ -17,3 +17,4 @@ pub(crate) mod merged;
 pub(crate) mod merging;
 pub(crate) mod source;
 mod standing;
+pub(crate) mod values_ahead;

@@ -57,6 +57,19 @@ impl BlockIter {
         }
     }
 
+    /// Another position at the same entry.
+    pub(super) fn fork(&self) -> Self {
+        let (block, tag_size, valid) = (self.block.clone(), self.tag_size, self.valid);
+        let mut fork = BlockIter { block, valid, entry: self.entry, ..Self::new(tag_size) };
+        fork.key.set(0, self.key.as_slice(), 0, self.key.len());
+        fork
+    }
+
+    /// Where in the block the entry here begins.
+    pub(super) fn offset(&self) -> usize {
+        self.entry.offset
+    }
+
     /// Moves to `block`, at no entry.
     pub(super) fn set_block(&mut self, block: Option<Arc<Block>>) {
         self.block = block;

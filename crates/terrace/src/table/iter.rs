@@ -11,6 +11,7 @@ use crate::base::mutation::mutated;
 
 use super::block::Block;
 use super::block_iter::BlockIter;
+use super::entries_ahead::EntriesAhead;
 use super::external_cache::HeldBlock;
 use super::format::StoredBlock;
 use super::readahead::{Ahead, Readahead};
@@ -47,6 +48,8 @@ pub(crate) struct TableIter {
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
+    /// Of a scan that has looked ahead since its last seek.
+    ahead: Option<Box<EntriesAhead>>,
     /// Keeps the block in a cache of the program's.
     hold: Option<Box<HeldBlock>>,
     /// Where a seek is to end.
@@ -67,6 +70,7 @@ impl TableIter {
             readahead: Readahead::default(),
             at: usize::MAX,
             block,
+            ahead: None,
             hold: None,
             aim: Place::NOWHERE,
             failure: None,
@@ -295,8 +299,30 @@ impl TableIter {
         self.enter(at)
     }
 
+    /// Shows what a scan comes to next in this block, as far as it was not shown since the last seek:
+    /// forward, entries behind this one, and backward, this one and those before it. `most` of them
+    /// at most, and no more once `show` returns false; nothing before the scan has come to the second
+    /// half of what was shown.
+    pub(crate) fn show_ahead(
+        &mut self,
+        backward: bool,
+        most: usize,
+        show: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) {
+        if !self.block.valid() {
+            return;
+        }
+        let new = || Box::new(EntriesAhead::new(self.at, backward, &self.block));
+        let ahead = match self.ahead.take().filter(|ahead| ahead.is_of(self.at, backward)) {
+            Some(ahead) => self.ahead.insert(ahead),
+            None => self.ahead.insert(new()),
+        };
+        ahead.show(&self.block, most, show);
+    }
+
     /// Begins to count what a scan passes, unless it comes from a neighbouring table.
     fn begin(&mut self) {
+        self.ahead = None;
         if !std::mem::take(&mut self.continues) {
             self.passed = 0;
         }

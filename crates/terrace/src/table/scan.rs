@@ -14,14 +14,29 @@ use super::table::Table;
 /// An item of a scan, in the order of the file.
 pub(crate) enum ScanItem<'a> {
     /// A data block of `size` bytes whose checksum is right, with the compressions beyond LevelDB's
-    /// that it has. Its entries follow.
-    Block { size: u64, codecs: Codecs },
+    /// that it has. Its entries follow; `entries` shows those that can be read before.
+    Block { size: u64, codecs: Codecs, entries: BlockEntries<'a> },
     /// An entry of the block at `offset`. `fault` says why a look-up would not find it, if one
     /// would not.
     Entry { offset: u64, key: &'a [u8], value: &'a [u8], fault: Option<&'static str> },
     /// The block at some offset, or the rest of it, cannot be read. Its keys, of the table's order,
     /// were after the one (from the beginning, if it is empty) and up to the other.
     Damage { error: Error, after: &'a [u8], up_to: &'a [u8] },
+}
+
+/// The entries of a block.
+pub(crate) struct BlockEntries<'a>(&'a BlockIter);
+
+impl BlockEntries<'_> {
+    /// Shows key and value of each that can be read to `show`.
+    pub(crate) fn show(&self, mut show: impl FnMut(&[u8], &[u8])) {
+        let mut iter = self.0.fork();
+        iter.seek_to_first();
+        while iter.valid() {
+            show(iter.key(), iter.value());
+            iter.next();
+        }
+    }
 }
 
 impl Table {
@@ -48,7 +63,8 @@ impl Table {
                     continue;
                 }
             };
-            visit(ScanItem::Block { size: handle.size, codecs })?;
+            let entries = BlockEntries(&iter);
+            visit(ScanItem::Block { size: handle.size, codecs, entries })?;
             iter.seek_to_first();
             while iter.valid() {
                 let key = iter.key();

@@ -1,4 +1,4 @@
-//! How far scans of one sorted run go from where they are sought.
+//! How far scans go from where they are sought.
 //!
 //! A seek and ten steps wait for the device in every run: for the block where the scan begins, which
 //! all runs are asked for at once, and then for each block that the scan goes on to, one after the
@@ -11,32 +11,31 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The average moves by one part in this many.
 const WEIGHT: u32 = 16;
 const ONE: u32 = 1 << 16;
-/// More blocks are read ahead by scans themselves.
-const MOST: u8 = 8;
 
-/// An average over the last few scans. Any thread, without a lock: a scan that is lost in between
+/// An average over the last few scans, of the blocks or the values that each went on to, up to `MOST`:
+/// longer ones read ahead by themselves. Any thread, without a lock: a scan that is lost in between
 /// does not matter.
 #[derive(Default, Debug)]
-pub(crate) struct ScanLength(AtomicU32);
+pub(crate) struct ScanLength<const MOST: u8 = 8>(AtomicU32);
 
-impl Clone for ScanLength {
+impl<const MOST: u8> Clone for ScanLength<MOST> {
     fn clone(&self) -> Self {
         ScanLength(AtomicU32::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl ScanLength {
-    /// A scan went on to so many `blocks`.
-    pub(crate) fn note(&self, blocks: u8) {
+impl<const MOST: u8> ScanLength<MOST> {
+    /// A scan went on to so many.
+    pub(crate) fn note(&self, count: u8) {
         let average = self.0.load(Ordering::Relaxed);
-        let blocks = u32::from(blocks.min(MOST)) * ONE;
-        let next = average - average / WEIGHT + blocks / WEIGHT;
+        let count = u32::from(count.min(MOST)) * ONE;
+        let next = average - average / WEIGHT + count / WEIGHT;
         if next != average {
             self.0.store(next, Ordering::Relaxed);
         }
     }
 
-    /// To how many blocks the next one probably goes on.
+    /// To how many the next one probably goes on.
     pub(crate) fn expected(&self) -> usize {
         let average = self.0.load(Ordering::Relaxed);
         // One scan of the greatest length is not yet a habit.
@@ -50,7 +49,8 @@ mod tests {
 
     #[test]
     fn the_average_of_scans_is_learnt_and_forgotten() {
-        let length = ScanLength::default();
+        const MOST: u8 = 8;
+        let length = ScanLength::<MOST>::default();
         assert_eq!(length.expected(), 0);
         length.note(u8::MAX);
         assert_eq!(length.expected(), 0);

@@ -15,6 +15,7 @@ mod overlap;
 mod table_files;
 pub(crate) mod table_set;
 pub(crate) mod value_files;
+pub(crate) mod value_reader;
 #[allow(clippy::module_inception)]
 pub(crate) mod version;
 pub(crate) mod version_set;

@@ -1,4 +1,4 @@
-//! The value files of a version, and reads of the values in them.
+//! The value files of a version.
 //!
 //! Any thread. Nothing here takes a lock, so that a child of a fork reads like its parent.
 //!
@@ -15,30 +15,27 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-use crate::base::checksum;
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
-use crate::base::value_pointer::{ValuePointer, ValueUse};
-use crate::env::{Env, RandomAccessFile, ReadAccess};
-use crate::log::{payload_end, strip_headers};
+use crate::base::value_pointer::ValueUse;
+use crate::env::RandomAccessFile;
 
 use super::edit::NewValueFile;
 use super::file_meta::{FileMeta, ObsoleteFiles};
 use super::filename;
 
 /// An open value file, counted.
-struct Open {
-    file: Arc<dyn RandomAccessFile>,
-    count: Arc<AtomicUsize>,
+pub(super) struct OpenValueFile {
+    pub(super) file: Arc<dyn RandomAccessFile>,
+    pub(super) count: Arc<AtomicUsize>,
 }
 
-impl Drop for Open {
+impl Drop for OpenValueFile {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -54,11 +51,11 @@ const GROWING: u8 = 2;
 /// One value file.
 pub(crate) struct ValueFile {
     pub(crate) number: u64,
-    open: ArcSwapOption<Open>,
+    pub(super) open: ArcSwapOption<OpenValueFile>,
     /// `SEALED`, `WAITING` or `GROWING`.
     growth: AtomicU8,
     /// Set on use, cleared when open files are too many.
-    recently_used: AtomicBool,
+    pub(super) recently_used: AtomicBool,
     obsolete: AtomicBool,
     obsolete_files: Arc<ObsoleteFiles>,
 }
@@ -301,111 +298,9 @@ pub(super) fn check_growth(earlier: &NewValueFile, later: &NewValueFile) -> Resu
     Ok(())
 }
 
-fn unknown(number: u64) -> Error {
+pub(super) fn unknown(number: u64) -> Error {
     let name = filename::values(number);
     Error::corruption(format!(
         "a table points into {name}, which is missing or which the MANIFEST does not name"
     ))
-}
-
-/// Reads values, and keeps value files open.
-pub(crate) struct ValueReader {
-    env: Arc<dyn Env>,
-    dir: PathBuf,
-    /// About how many files may be open at once.
-    capacity: usize,
-    count: Arc<AtomicUsize>,
-}
-
-impl ValueReader {
-    pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, capacity: usize) -> Self {
-        ValueReader { env, dir, capacity, count: Arc::default() }
-    }
-
-    /// Reads the value that a table's entry points at, which is one of a version with `files`, into
-    /// `value`, whose contents go.
-    pub(crate) fn read(
-        &self,
-        files: &ValueFileMap,
-        pointer: &[u8],
-        value: &mut Vec<u8>,
-    ) -> Result<()> {
-        value.clear();
-        let pointer = ValuePointer::decode(pointer)
-            .ok_or_else(|| Error::corruption("a table holds a malformed pointer to a value"))?;
-        let used = files.get(pointer.file).ok_or_else(|| unknown(pointer.file))?;
-        let ValuePointer { offset, length, .. } = pointer;
-        let bad = |what: &str| {
-            let path = self.dir.join(filename::values(pointer.file));
-            let path = path.display();
-            Error::corruption(format!("{path}: the value of {length} bytes at {offset} {what}"))
-        };
-        let end = payload_end(offset, length).filter(|&end| end <= used.size);
-        let end = end.ok_or_else(|| bad("does not lie within the file"))?;
-        let open = self.open(files, &used.file, end)?;
-        if end > open.file.size() {
-            let (found, named) = (open.file.size(), used.size);
-            return Err(bad(&format!(
-                "is lost: the file is {found} bytes long, the MANIFEST says {named}"
-            )));
-        }
-        let stored = usize::try_from(end - offset).map_err(|_| bad("is too large"))?;
-        // A sparse file may be larger than memory.
-        value.try_reserve_exact(stored).map_err(|_| {
-            let name = filename::values(pointer.file);
-            Error::io_message(format!("{name}: out of memory for a value of {length} bytes"))
-        })?;
-        value.resize(stored, 0);
-        if open.file.read_at(offset, value)? != stored {
-            return Err(bad("is cut off"));
-        }
-        strip_headers(value, offset);
-        if value.len() as u64 != length || checksum::masked(value) != pointer.checksum {
-            value.clear();
-            return Err(bad("has a wrong checksum"));
-        }
-        Ok(())
-    }
-
-    /// A value file that is open, with its first `needed` bytes if it has as many.
-    fn open(&self, files: &ValueFileMap, file: &Arc<ValueFile>, needed: u64) -> Result<Arc<Open>> {
-        if !file.recently_used.load(Ordering::Relaxed) {
-            file.recently_used.store(true, Ordering::Relaxed);
-        }
-        // A program's environment need not show what is appended after a file was opened.
-        if let Some(open) = file.open.load_full().filter(|open| open.file.size() >= needed) {
-            return Ok(open);
-        }
-        let path = self.dir.join(filename::values(file.number));
-        let opened = match self.env.open_random(&path, ReadAccess::Pread) {
-            Err(error) if error.is_out_of_descriptors() => {
-                // Twice: the first time may do no more than clear marks.
-                (0..2).for_each(|_| self.close_some(files));
-                self.env.open_random(&path, ReadAccess::Pread)
-            }
-            opened => opened,
-        };
-        let opened = opened.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                let path = path.display();
-                Error::corruption(format!("{path}: missing, and tables point into it"))
-            }
-            _ => error,
-        })?;
-        if self.count.fetch_add(1, Ordering::Relaxed) >= self.capacity {
-            self.close_some(files);
-        }
-        let open = Arc::new(Open { file: opened, count: self.count.clone() });
-        file.open.store(Some(open.clone()));
-        Ok(open)
-    }
-
-    /// Closes the files that were not used since this was last called.
-    fn close_some(&self, files: &ValueFileMap) {
-        for UsedValueFile { file, .. } in files.iter() {
-            if !file.recently_used.swap(false, Ordering::Relaxed) {
-                file.open.store(None);
-            }
-        }
-    }
 }

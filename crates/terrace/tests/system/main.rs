@@ -7,3 +7,4 @@ mod limits;
 mod open_files;
 mod read_access;
 mod scans_ahead;
+mod values_ahead;

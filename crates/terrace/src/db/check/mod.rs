@@ -23,7 +23,8 @@ use crate::version::file_meta::FileMeta;
 use crate::version::filename::{self, FileKind};
 use crate::version::manifest::{self, ManifestState};
 use crate::version::table_set::TableSet;
-use crate::version::value_files::{ValueFileMap, ValueReader};
+use crate::version::value_files::ValueFileMap;
+use crate::version::value_reader::ValueReader;
 use crate::version::version::Version;
 
 use crate::db::check::level::{SoundLevel, check_recency};

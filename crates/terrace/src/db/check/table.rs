@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, ParsedKey, SequenceNumber, user_key};
-use crate::base::value_pointer::{ValuePointer, ValueUse};
+use crate::base::value_pointer::{ValuePointer, ValueUse, is_pointer};
 use crate::env::RandomAccessFile;
-use crate::table::{Codecs, ScanItem, Table, TableOrder, TableProperties, rescue};
+use crate::table::{BlockEntries, Codecs, ScanItem, Table, TableOrder, TableProperties, rescue};
 use crate::version::file_meta::FileMeta;
-use crate::version::value_files::{ValueFileMap, ValueReader};
+use crate::version::value_files::ValueFileMap;
+use crate::version::value_reader::ValueReader;
 
 use crate::db::check::problem::{shown_key, shown_user_key};
 use crate::db::io_error::{is_damage, retry_once};
@@ -33,6 +34,19 @@ pub(in crate::db) struct Values<'a> {
 }
 
 impl Values<'_> {
+    /// Asks the device for the values that `entries` point at, or the first of them.
+    fn ask(&self, entries: &BlockEntries<'_>) {
+        if self.files.iter().next().is_none() {
+            return;
+        }
+        let mut pointers = Vec::new();
+        entries.show(|key, value| {
+            let pointer = Some(value).filter(|_| is_pointer(key));
+            pointers.extend(pointer.and_then(ValuePointer::decode));
+        });
+        self.reader.ask(self.files, pointers.into_iter());
+    }
+
     /// What is wrong with the value that `pointer` leads to. An error is the system's.
     pub(in crate::db) fn problem(&self, pointer: &[u8]) -> Result<Option<String>> {
         match retry_once(|| self.reader.read(self.files, pointer, &mut Vec::new())) {
@@ -100,7 +114,8 @@ pub(in crate::db) fn check_table(
     let (mut data_is_whole, mut stored) = (true, Codecs::default());
     table.scan(&mut |item| {
         match item {
-            ScanItem::Block { size, codecs } => {
+            ScanItem::Block { size, codecs, entries } => {
+                values.ask(&entries);
                 check.summary.blocks += 1;
                 stored = stored.union(codecs);
                 on_block(size);

@@ -21,7 +21,7 @@ use crate::table::{BlockCache, TableOrder, TableSettings};
 use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename;
 use crate::version::table_set::TableSet;
-use crate::version::value_files::ValueReader;
+use crate::version::value_reader::ValueReader;
 use crate::version::version_set::FileNumbers;
 
 use crate::db::options::Options;

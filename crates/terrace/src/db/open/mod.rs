@@ -34,7 +34,7 @@ use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename::{self, FileKind};
 use crate::version::manifest;
 use crate::version::table_set::TableSet;
-use crate::version::value_files::ValueReader;
+use crate::version::value_reader::ValueReader;
 use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 
 use crate::db::db_impl::DbImpl;

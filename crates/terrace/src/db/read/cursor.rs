@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
+use crate::base::value_pointer::ValuePointer;
 use crate::iterator::db_iter::{DbIter, PointedValues};
 use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
+use crate::version::value_reader::ValueScanLength;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::read;
@@ -122,9 +124,25 @@ impl Drop for Held {
 }
 
 impl PointedValues for Held {
-    fn read_value(&self, pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
+    fn read_value(
+        &self,
+        pointer: &[u8],
+        value: &mut Vec<u8>,
+        before_waiting: &mut dyn FnMut(),
+    ) -> Result<()> {
         let (files, view) = (&self.core.files, self.view()?);
-        files.sparing(|| files.values.read(&view.version.values, pointer, value))
+        let values = &view.version.values;
+        files.sparing(|| files.values.read_or_wait(values, pointer, value, before_waiting))
+    }
+
+    fn ask_for_values(&self, pointers: &[ValuePointer]) {
+        if let Some(view) = &self.view {
+            self.core.files.values.ask(&view.version.values, pointers.iter().copied());
+        }
+    }
+
+    fn scan_length(&self) -> Arc<ValueScanLength> {
+        self.core.files.values.scan_length.clone()
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
+use crate::base::value_pointer::ValuePointer;
 use crate::table::{BlockSlice, TableHit};
 use crate::version::version::{Lookup, Version};
 
@@ -212,7 +213,6 @@ pub(in crate::db) fn get_in_memory<R>(
             let seek_key = SeekKey::new(key, sequence);
             let lookup = view.version.get_in_memory(&core.files.order, seek_key.as_slice())?;
             let Some(lookup) = lookup else { return Ok(None) };
-            let is_pointer = |hit: &TableHit| hit.tag as u8 == EntryKind::Pointer as u8;
             if lookup.hit.as_ref().is_some_and(is_pointer) {
                 return Ok(None);
             }
@@ -245,6 +245,11 @@ pub(in crate::db) fn get_present<R>(
     Ok((use_value(value), seen))
 }
 
+/// Whether a lookup has found a pointer in place of a value.
+fn is_pointer(hit: &TableHit) -> bool {
+    hit.tag as u8 == EntryKind::Pointer as u8
+}
+
 /// Looks every key up, all as of one moment.
 pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
     core: &DbImpl,
@@ -272,6 +277,7 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
         }
         let (seek_keys, mut places) =
             (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
+        let mut pointed = Vec::new();
         view.version.get_many(
             &core.files.tables,
             &core.files.order,
@@ -280,11 +286,39 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
             |lookup| {
                 let Some(at) = places.next() else { return Ok(()) };
                 let key = keys[at].as_ref();
-                values[at] = value(key, found(core, &view.version, key, lookup, options)?)?;
+                match lookup.hit {
+                    Some(hit) if is_pointer(&hit) && !options.keys_only => {
+                        if is_sampled() {
+                            sample_read(core, Read::Lookup, lookup.wasted);
+                        }
+                        pointed.push((at, hit.value));
+                    }
+                    _ => {
+                        values[at] = value(key, found(core, &view.version, key, lookup, options)?)?
+                    }
+                }
                 Ok(())
             },
         )?;
         left.clear();
+        // Where one of them is waited for, all others of the group are read meanwhile.
+        let mut asked = false;
+        for (number, (at, pointer)) in pointed.iter().enumerate() {
+            let mut ask = || {
+                if !std::mem::replace(&mut asked, true) {
+                    let others = pointed[number..].iter();
+                    let others =
+                        others.filter_map(|(_, other)| ValuePointer::decode(other.as_slice()));
+                    core.files.values.ask(&view.version.values, others);
+                }
+            };
+            let mut read = Vec::new();
+            core.files.sparing(|| {
+                let files = &view.version.values;
+                core.files.values.read_or_wait(files, pointer.as_slice(), &mut read, &mut ask)
+            })?;
+            values[*at] = value(keys[*at].as_ref(), Some(Found::Read(read)))?;
+        }
     }
     Ok(values)
 }

@@ -39,7 +39,8 @@ use crate::version::edit::{NewFile, VersionEdit};
 use crate::version::filename::{self, FileKind, MAX_NUMBER};
 use crate::version::manifest::comparator_name;
 use crate::version::table_set::TableSet;
-use crate::version::value_files::{ValueFileMap, ValueReader};
+use crate::version::value_files::ValueFileMap;
+use crate::version::value_reader::ValueReader;
 use crate::version::version::Version;
 use crate::version::version_set::{FileNumbers, set_current};
 

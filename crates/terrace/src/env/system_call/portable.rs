@@ -21,6 +21,11 @@ pub(in crate::env) fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Reads what the page cache has of a range: that cannot be told.
+pub(in crate::env) fn read_in_memory(_: &File, _: u64, _: &mut [u8]) -> Option<usize> {
+    None
+}
+
 /// Whether [`will_need`] does anything.
 pub(in crate::env) const READS_IN_BACKGROUND: bool = false;
 

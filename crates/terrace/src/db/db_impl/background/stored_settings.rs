@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
+use crate::base::value_pointer::ValuePointer;
 use crate::compaction::filter::FilterSet;
 use crate::iterator::db_iter::{DbIter, PointedValues};
 use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 use crate::table::{PrefixSetting, PrefixSettings};
 use crate::version::NUM_LEVELS;
+use crate::version::value_reader::ValueScanLength;
 
 use crate::db::db_impl::background::Background;
 use crate::db::key_range::prefix_end;
@@ -30,8 +32,14 @@ impl DeletedRangeRecorder for NoRanges {
 }
 
 impl PointedValues for NoRanges {
-    fn read_value(&self, _pointer: &[u8], _value: &mut Vec<u8>) -> Result<()> {
+    fn read_value(&self, _: &[u8], _: &mut Vec<u8>, _: &mut dyn FnMut()) -> Result<()> {
         Err(Error::corruption("the catalogue of keyspaces points into a value file"))
+    }
+
+    fn ask_for_values(&self, _pointers: &[ValuePointer]) {}
+
+    fn scan_length(&self) -> Arc<ValueScanLength> {
+        Arc::default()
     }
 }
 

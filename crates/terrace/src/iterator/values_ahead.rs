@@ -1,0 +1,110 @@
+//! Asks the device for the values that a scan comes to next.
+//!
+//! A value in a value file that is not in memory is waited for, unless the device was asked for it
+//! before. A scan that has to wait asks for those that follow in its block first: for as many as scans
+//! usually go on to read from where they are sought, and once it has gone further, for twice as many
+//! each time.
+
+use std::sync::Arc;
+
+use crate::base::value_pointer::{ValuePointer, is_pointer};
+use crate::version::value_reader::{MOST_ASKED, ValueScanLength};
+
+use super::merged::Merged;
+
+/// Values that are asked for at once, once a scan reads ahead, and at most.
+const FIRST: usize = 4;
+const MOST: usize = 64;
+
+/// See the [module](self).
+pub(crate) struct ValuesAhead {
+    scan_length: Arc<ValueScanLength>,
+    /// Values that were read since the last seek, this one included.
+    read: usize,
+    /// How many are asked for the next time; 0 until the scan has waited for one.
+    window: usize,
+    pointers: Vec<ValuePointer>,
+}
+
+impl ValuesAhead {
+    pub(crate) fn new(scan_length: Arc<ValueScanLength>) -> Self {
+        ValuesAhead { scan_length, read: 0, window: 0, pointers: Vec::new() }
+    }
+
+    /// For a scan that reads all values, and tells nothing about how far others go.
+    pub(crate) fn of_whole_scan() -> Self {
+        let scan_length = Arc::default();
+        ValuesAhead { scan_length, read: usize::MAX, window: MOST, pointers: Vec::new() }
+    }
+
+    /// Ends the scan, and begins another.
+    pub(crate) fn restart(&mut self) {
+        if self.window > 0 {
+            let went_on = self.read.saturating_sub(1);
+            self.scan_length.note(u8::try_from(went_on).unwrap_or(u8::MAX));
+        }
+        (self.read, self.window) = (0, 0);
+    }
+
+    /// Before the scan reads the value where `inner` stands, or, backward, behind that: passes the
+    /// pointers that follow to `ask`, if it reads ahead and has come far enough.
+    pub(crate) fn go_on(
+        &mut self,
+        inner: &mut Merged,
+        backward: bool,
+        ask: impl FnOnce(&[ValuePointer]),
+    ) {
+        self.read = self.read.saturating_add(1);
+        if self.window > 0 {
+            self.ask(inner, backward, ask);
+        }
+    }
+
+    /// Before the scan waits for that value.
+    pub(crate) fn begin(
+        &mut self,
+        inner: &mut Merged,
+        backward: bool,
+        ask: impl FnOnce(&[ValuePointer]),
+    ) {
+        if self.window == 0 {
+            self.window = FIRST;
+            self.ask(inner, backward, ask);
+        }
+    }
+
+    fn ask(&mut self, inner: &mut Merged, backward: bool, ask: impl FnOnce(&[ValuePointer])) {
+        let expected = (self.scan_length.expected() + 1).saturating_sub(self.read);
+        let most = match (expected, self.read) {
+            (0, 0 | 1) => return,
+            (0, _) => self.window,
+            _ => expected,
+        };
+        let Self { pointers, window, .. } = self;
+        pointers.clear();
+        let (mut bytes, mut shown) = (0, 0);
+        inner.show_ahead(backward, most, &mut |key, value| {
+            shown += 1;
+            if let Some(pointer) =
+                Some(value).filter(|_| is_pointer(key)).and_then(ValuePointer::decode)
+            {
+                bytes += pointer.length;
+                pointers.push(pointer);
+            }
+            bytes < MOST_ASKED
+        });
+        if shown == 0 {
+            return;
+        }
+        if expected == 0 {
+            *window = (*window * 2).min(MOST);
+        }
+        ask(pointers);
+    }
+}
+
+impl Drop for ValuesAhead {
+    fn drop(&mut self) {
+        self.restart();
+    }
+}
