@@ -28,13 +28,19 @@
   showTheme();
 
   // Sorting. Cells without a figure stay at the end in either direction.
-  function valueOf(row, column) {
+  var UNITS = { ns: 1e-9, "µs": 1e-6, ms: 1e-3, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15 };
+  // The figure that a text begins with; null if it begins with none.
+  function figureIn(text) {
+    var found = /^(−?)([\d.,]+(?:e-?\d+)?) ?([^ ]*)/.exec(text.trim());
+    return found && (found[1] ? -1 : 1) * Number(found[2].replace(/,/g, "")) * (UNITS[found[3]] || 1);
+  }
+  function valueOf(row, column, figures) {
     var at = 0;
     for (var cell of row.cells) {
       if (column >= at && column < at + cell.colSpan) {
-        if (cell.dataset.sort !== undefined) return Number(cell.dataset.sort);
-        var empty = cell.classList.contains("none") || cell.textContent.trim() === "";
-        return empty ? null : cell.textContent.trim().toLowerCase();
+        if (figures) return cell.firstChild ? figureIn(cell.firstChild.textContent) : null;
+        var text = cell.textContent.trim().toLowerCase();
+        return cell.classList.contains("none") || text === "" ? null : text;
       }
       at += cell.colSpan;
     }
@@ -54,7 +60,7 @@
     for (var other of heads) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
     var body = table.tBodies[0];
-    var rows = Array.from(body.rows, function (row, at) { return { row: row, at: at, value: valueOf(row, column) }; });
+    var rows = Array.from(body.rows, function (row, at) { return { row: row, at: at, value: valueOf(row, column, figures) }; });
     rows.sort(function (a, b) {
       if (a.value === null || b.value === null) return (a.value === null) - (b.value === null) || a.at - b.at;
       return (up ? 1 : -1) * compare(a.value, b.value) || a.at - b.at;
@@ -72,8 +78,7 @@
   }
   document.querySelectorAll("table.sortable").forEach(sortable);
 
-  // Values when pointed at. Without scripts the titles in the first chart and in the files of the
-  // others have them.
+  // Values when pointed at. Without scripts the titles in the files of the charts have them.
   var tip = document.getElementById("tip");
   function say(text, x, y) {
     tip.textContent = text;
@@ -84,10 +89,33 @@
     tip.style.transform = "translate(" + Math.max(8, left) + "px," + Math.max(8, top) + "px)";
   }
   function hush() { tip.hidden = true; }
-  function prepare(chart) {
+  function prepare(chart, tipOf) {
     chart.querySelectorAll("title").forEach(function (title) {
       title.parentNode.dataset.tip = title.textContent;
       title.remove();
+    });
+    // Lines have a marker at each corner, and the rounds above and below it.
+    chart.querySelectorAll("[data-mark]").forEach(function (line) {
+      function each(name) { return line.dataset[name] === undefined ? [] : line.dataset[name].split(" "); }
+      function path(names, d) {
+        var made = document.createElementNS(chart.namespaceURI, "path");
+        made.setAttribute("class", names);
+        made.setAttribute("d", d);
+        return made;
+      }
+      var cells = each("cells"), percentiles = each("p"), rounds = each("rounds");
+      line.after.apply(line, line.getAttribute("points").split(" ").map(function (corner, at) {
+        var mark = document.createElementNS(chart.namespaceURI, "g");
+        mark.dataset.c = cells[at];
+        if (percentiles[at]) mark.dataset.p = percentiles[at];
+        if (rounds[at]) mark.append(path("rounds", rounds[at].split(",").map(function (y) { return "M" + corner.split(",")[0] + " " + y + "h0"; }).join("")));
+        mark.append(path("f", "M" + corner + line.dataset.mark));
+        return mark;
+      }));
+    });
+    chart.querySelectorAll("[data-c]").forEach(function (mark) {
+      mark.dataset.tip = tipOf(mark);
+      mark.classList.add("mark");
     });
     function lift(mark) {
       var line = mark && mark.closest(".line");
@@ -122,55 +150,13 @@
       say(marks[at].dataset.tip, box.left + box.width / 2, box.bottom - 10);
     });
   }
-  document.querySelectorAll("svg.chart").forEach(prepare);
-
-  // Tables and charts are packed. Charts replace the labels that stand for them, in the order of the
-  // page.
-  function unpack(part, labels) {
-    var packed = part.dataset.packed;
-    part.removeAttribute("data-packed");
-    if (!window.DecompressionStream) {
-      document.getElementById("undrawn").hidden = false;
-      return Promise.resolve();
-    }
-    return Promise.resolve().then(function () {
-      var bytes = Uint8Array.from(atob(packed), function (c) { return c.charCodeAt(0); });
-      var stream = new ReadableStream({
-        start: function (to) { to.enqueue(bytes); to.close(); }
-      });
-      return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).text();
-    }).then(function (text) {
-      if (!labels.length) {
-        part.innerHTML = text;
-        part.querySelectorAll("table").forEach(sortable);
-      } else text.split("\n").forEach(function (svg, at) {
-        labels[at].insertAdjacentHTML("afterend", svg);
-        prepare(labels[at].nextElementSibling);
-        labels[at].remove();
-      });
-      var suite = part.closest("article");
-      if (suite && suite.follow) suite.follow();
-      part.dataset.drawn = "";
-    }).catch(function (problem) {
-      root.dataset.error = String(problem);
-      document.getElementById("undrawn").hidden = false;
-    });
+  // The figures and charts of a suite are packed.
+  function unpack(packed) {
+    if (!window.DecompressionStream) return Promise.reject(new Error("no DecompressionStream"));
+    var bytes = Uint8Array.from(atob(packed), function (c) { return c.charCodeAt(0); });
+    var stream = new ReadableStream({ start: function (to) { to.enqueue(bytes); to.close(); } });
+    return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).json();
   }
-  // Folded parts are drawn when they are opened, everything else at once.
-  document.querySelectorAll("details.folded").forEach(function (fold) {
-    fold.addEventListener("toggle", function () {
-      var part = fold.querySelector("[data-packed]");
-      if (fold.open && part) unpack(part, part.querySelectorAll(".label"));
-    });
-  });
-  var open = Array.from(document.querySelectorAll("section[data-packed], .for-narrow[data-packed]"));
-  var drawn = Promise.all(open.map(function (part) {
-    return unpack(part, Array.from(part.querySelectorAll(".label")).filter(function (label) { return !label.closest("details"); }));
-  })).then(function () {
-    // Charts have moved what the address names.
-    var named = document.querySelector(":target");
-    if (named) named.scrollIntoView();
-  });
 
   // The choice of engines and of the baseline. What the page said before is kept, so that the whole
   // choice brings it back.
@@ -237,17 +223,29 @@
       one.texts.forEach(function (text) { text.setAttribute("x", text.was + one.end * (factor - 1)); });
     });
   }
-  document.querySelectorAll("article.suite").forEach(function (suite) {
+  function element(name, names, text) {
+    var made = document.createElement(name);
+    if (names) made.className = names;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+  // Makes of a suite's figures what is not in the page.
+  function begin(suite, data) {
     var bar = suite.querySelector(".choice");
-    if (!bar) return;
-    var data = JSON.parse(suite.querySelector("script.figures").textContent);
-    var boxes = Array.from(bar.querySelectorAll("input"));
-    var select = bar.querySelector("select");
-    var note = bar.querySelector(".note");
+    var boxes = bar ? Array.from(bar.querySelectorAll("input")) : [];
+    var select = bar && bar.querySelector("select");
     var off = new Set();
     var base = null;
+    var all = [];
+    data.sections.forEach(function (section) {
+      section.cells.forEach(function (cell) {
+        cell.section = section;
+        cell.f = cell.f.map(function (list) { return list.split("|"); });
+        cell.p = cell.p.map(function (list) { return list.split("|"); });
+        all.push(cell);
+      });
+    });
     function hidden(engine) { return off.has(engine) || (off.size > 0 && !data.engines[engine].ran); }
-    function cells(place) { return place === "all" ? [].concat.apply([], data.sections) : data.sections[place]; }
     function isCut(cell, engine) { return (cell.c || []).indexOf(engine) >= 0; }
     // The ratio of an engine in a cell, of its rates or of those with debt; null if there is none.
     function ratioOf(cell, engine, kind) {
@@ -265,94 +263,235 @@
       });
       return found;
     }
-    function tally(place, engine, kind) {
-      var ratios = [], cut = 0;
-      cells(place).forEach(function (cell) {
+    function tally(cells, engine, kind) {
+      var ratios = [], cut = 0, without = 0;
+      cells.forEach(function (cell) {
         var other = engine === null ? best(cell, kind) : engine;
         var ratio = other === null ? null : ratioOf(cell, other, kind);
-        if (ratio === null) return;
-        if (isCut(cell, other) || isCut(cell, base === null ? data.terrace : base)) cut += 1;
+        if (ratio === null) without += kind === "r" ? 1 : 0;
+        else if (isCut(cell, other) || isCut(cell, base === null ? data.terrace : base)) cut += 1;
         else ratios.push(ratio);
       });
       var logs = ratios.reduce(function (sum, ratio) { return sum + Math.log(ratio); }, 0);
       var led = ratios.filter(function (ratio) { return ratio >= 1; }).length;
-      return { mean: ratios.length ? Math.exp(logs / ratios.length) : null, led: led, all: ratios.length, cut: cut };
+      return { mean: ratios.length ? Math.exp(logs / ratios.length) : null, ratios: ratios, led: led, cut: cut, without: without };
     }
-    function keep(node) {
-      if (!node.was) node.was = { text: node.textContent, html: node.innerHTML, title: node.title, sort: node.dataset.sort, names: node.className };
-      return node.was;
+    function tallyTip(found) {
+      if (!found.ratios.length) return "no cell that both have done to the end";
+      return "geometric mean of " + found.ratios.length + " cells from " + ratioText(Math.min.apply(null, found.ratios)) + " to "
+        + ratioText(Math.max.apply(null, found.ratios)) + "; " + found.led + (base === null ? " led; " : " at 1 or more; ")
+        + found.cut + " cut short; " + found.without + " without a comparison";
+    }
+    // What is said of a figure, or why there is none.
+    function figureTip(cell, engine, where) {
+      var title = data.engines[engine].title + where, absent = cell.a && cell.a[engine];
+      if (absent) return title + ": " + absent.join(": ");
+      var rate = cell.f.slice(0, 4).map(function (list) { return list[engine]; });
+      var middle = cell.p[data.percentiles.indexOf("50%")][engine], late = cell.p[data.percentiles.indexOf("99%")][engine];
+      return title + ": " + rate[0] + " " + cell.unit
+        + (cell.n[engine] > 1 ? " (" + rate[1] + " to " + rate[2] + " in " + cell.n[engine] + " rounds, spread " + rate[3] + ")" : "")
+        + (middle === "–" || late === "–" ? "" : "; median " + middle + ", p99 " + late)
+        + (cell.m && cell.m[engine] ? "; " + cell.m[engine] : "");
+    }
+    function markTip(mark) {
+      var cell = all[mark.dataset.c], row = mark.closest("[data-e]");
+      var engine = row ? Number(row.dataset.e) : null;
+      if (mark.closest(".row")) {
+        var other = engine === null ? best(cell, "r") : engine;
+        return cell.section.title + ", " + cell.name + ": " + ratioText(ratioOf(cell, other, "r"))
+          + (engine === null ? " " + data.engines[other].title : "")
+          + (isCut(cell, other) || isCut(cell, data.terrace) ? ", cut short, in no mean" : "");
+      }
+      if (mark.dataset.p !== undefined) {
+        return data.engines[engine].title + ": " + data.percentiles[mark.dataset.p] + " " + cell.p[mark.dataset.p][engine];
+      }
+      return figureTip(cell, engine, row !== mark || cell.section.grouped ? ", " + cell.at : "");
+    }
+    // Charts take the places of the labels that stand for them.
+    function draw(labels) {
+      Array.from(labels).forEach(function (label) {
+        label.insertAdjacentHTML("afterend", data.charts[label.parentNode.querySelector("a:last-child").getAttribute("href")]);
+        prepare(label.nextElementSibling, markTip);
+        label.remove();
+      });
+    }
+    function headOfRow(engine) {
+      var found = data.engines[engine];
+      var head = element("th");
+      head.scope = "row";
+      head.append(element("i", "swatch " + found.swatch), found.title + (found.weaker ? " †" : ""));
+      head.title = found.weaker || "";
+      return head;
+    }
+    // A row of the table of all figures.
+    function detailsRow(cell, engine) {
+      var row = element("tr");
+      row.dataset.e = engine;
+      row.append(headOfRow(engine), element("td", "words", cell.name));
+      var absent = cell.a && cell.a[engine];
+      if (absent) {
+        row.append(element("td", "none", absent.join(": ")));
+        row.lastChild.colSpan = data.heads.length + 1;
+        return row;
+      }
+      row.cell = cell;
+      var next = 0;
+      data.heads.forEach(function (head) {
+        var kind = head[2];
+        var list = kind === "f" ? cell.f[next++] : cell.p[kind];
+        row.append(element("td", "", list ? list[engine] : ""));
+      });
+      var spread = row.cells[5];
+      if ((cell.s || []).indexOf(engine) >= 0) spread.className = "mark";
+      if (cell.n[engine] < 2) spread.title = "one round only";
+      var writer = cell.w && cell.w[engine];
+      var remarks = [cell.m && cell.m[engine], writer && "the writer beside it: " + writer + " op/s"];
+      row.append(element("td", "remark", remarks.filter(Boolean).join("; ")));
+      return row;
+    }
+    function details(section, name) {
+      var scroll = element("div", "scroll");
+      scroll.tabIndex = 0;
+      scroll.setAttribute("role", "region");
+      scroll.setAttribute("aria-label", name);
+      var table = element("table", "sortable details");
+      table.createCaption().append(element("span", "", name));
+      var heads = table.createTHead().insertRow();
+      [["Engine", ""], ["Workload", ""]].concat(data.heads, [["Remarks", ""]]).forEach(function (head) {
+        var made = element("th", head.length > 2 ? "figure" : "", head[0]);
+        made.scope = "col";
+        made.title = head[1];
+        heads.append(made);
+      });
+      var body = table.createTBody();
+      section.cells.forEach(function (cell) {
+        data.engines.forEach(function (_, engine) { body.append(detailsRow(cell, engine)); });
+      });
+      scroll.append(table);
+      sortable(table);
+      return scroll;
+    }
+    function unfold(fold) {
+      if (!fold.open || fold.dataset.drawn !== undefined) return;
+      draw(fold.querySelectorAll(".label"));
+      if (fold.dataset.s !== undefined) fold.append(details(data.sections[fold.dataset.s], "All figures of this section"));
+      follow();
+      fold.dataset.drawn = "";
     }
     function whole() { return off.size === 0 && base === null; }
-    function fill(node, text, value, title) {
-      var was = keep(node);
-      if (whole()) {
-        node.innerHTML = was.html;
-        node.title = was.title;
-        if (was.sort === undefined) delete node.dataset.sort; else node.dataset.sort = was.sort;
-        node.className = was.names;
-        return;
-      }
-      node.innerHTML = "";
-      node.append(text);
-      if (title !== undefined) node.title = title;
-      if (node.tagName === "TD") {
-        if (value === null) delete node.dataset.sort; else node.dataset.sort = value;
-        node.classList.toggle("none", value === null);
-      }
-      node.classList.toggle("bad", value !== null && value < 1);
+    function keep(node) {
+      if (node.was === undefined) node.was = node.innerHTML;
+      return node.was;
     }
-    function meanItem(item, row, kind, place) {
-      var engine = row.dataset.e === undefined ? null : Number(row.dataset.e);
-      var found = tally(place, engine, kind);
-      fill(item, ratioText(found.mean), found.mean, "geometric mean of " + found.all + " cells; " + found.led + " at 1 or more; " + found.cut + " cut short");
-      if (!whole() && found.all) {
-        var small = document.createElement("small");
-        small.textContent = found.led + "/" + found.all;
-        item.append(small);
-      }
+    function paint(item, ratio) {
+      item.classList.toggle("nil", ratio === null);
+      item.classList.toggle("bad", ratio !== null && ratio < 1);
+    }
+    function meanItem(item, cells, engine, kind) {
+      var found = tally(cells, engine, kind), was = keep(item);
+      item.title = tallyTip(found);
+      paint(item, found.mean);
+      if (whole()) item.innerHTML = was;
+      else item.replaceChildren(ratioText(found.mean), found.mean === null ? "" : element("small", "", found.led + "/" + found.ratios.length));
+    }
+    function ratioFor(cell, engine, kind) {
+      return base === null && engine === data.terrace ? null : ratioOf(cell, engine, kind);
+    }
+    // Below a figure: its ratio, that with debt, and what else stood there.
+    function ratiosBelow(item, cell, engine) {
+      item.innerHTML = keep(item);
+      if (whole()) return;
+      var small = item.querySelector("small") || item.appendChild(element("small"));
+      var rest = small.querySelector("i");
+      small.replaceChildren();
+      [["r", ""], ["d", "debt "]].forEach(function (kind) {
+        var ratio = ratioFor(cell, engine, kind[0]);
+        if (ratio !== null) small.append(element(ratio < 1 ? "b" : "span", "", kind[1] + ratioText(ratio)), " ");
+      });
+      if (rest) small.append(rest);
+    }
+    function followTable(table) {
+      var way = base === null ? "Terrace ÷ engine" : "engine ÷ " + data.engines[base].title;
+      var caption = table.caption.querySelector("span");
+      caption.innerHTML = keep(caption);
+      caption.textContent = caption.textContent.replace("Terrace ÷ engine", way);
+      var cells = table.dataset.s !== undefined && data.sections[table.dataset.s].cells;
+      Array.from(table.tBodies[0].rows).forEach(function (row) {
+        var engine = row.dataset.e === undefined ? null : Number(row.dataset.e);
+        // The best of the rest is Terrace's opponent, no other engine's.
+        if (engine === null) row.hidden = base !== null;
+        if (!cells && engine === data.terrace) row.hidden = base === null || hidden(engine);
+        Array.from(row.cells).slice(1).forEach(function (item, at) {
+          if (item.colSpan > 1) return;
+          if (!cells) meanItem(item, at < 2 ? all : data.sections[at - 2].cells, engine, at === 1 ? "d" : "r");
+          else if (!cells[at].a || !cells[at].a[engine]) ratiosBelow(item, cells[at], engine);
+        });
+      });
+    }
+    function followDetails(table) {
+      data.heads.forEach(function (head, at) {
+        if (head[2] !== "r" && head[2] !== "d") return;
+        var label = table.tHead.rows[0].cells[at + 2].querySelector("button");
+        if (head[2] === "r") label.textContent = base === null ? head[0] : "÷ " + data.engines[base].title;
+        Array.from(table.tBodies[0].rows).forEach(function (row) {
+          if (!row.cell) return;
+          var ratio = ratioFor(row.cell, Number(row.dataset.e), head[2]), item = row.cells[at + 2];
+          item.textContent = ratioText(ratio);
+          paint(item, ratio);
+        });
+      });
     }
     function follow() {
-      var way = base === null ? "Terrace ÷ engine" : "engine ÷ " + data.engines[base].title;
       suite.querySelectorAll("tr[data-e], .card[data-e], .engine[data-e], .promises div[data-e]").forEach(function (part) {
         part.hidden = hidden(Number(part.dataset.e));
       });
-      suite.querySelectorAll("table[data-s], table[data-means]").forEach(function (table) {
-        var caption = table.caption.querySelector("span");
-        caption.textContent = keep(caption).text.replace("Terrace ÷ engine", way);
-        Array.from(table.tHead.rows[0].cells).forEach(function (head) {
-          var label = head.querySelector("button") || head;
-          if (keep(label).text.trim() === "Terrace ÷") label.textContent = base === null ? label.was.text : "÷ " + data.engines[base].title;
-        });
-        Array.from(table.tBodies[0].rows).forEach(function (row) {
-          var engine = Number(row.dataset.e);
-          // The best of the rest is Terrace's opponent, no other engine's.
-          if (row.dataset.e === undefined) row.hidden = base !== null;
-          if (table.dataset.means !== undefined && engine === data.terrace) row.hidden = base === null || hidden(engine);
-          ["ratio", "debt"].forEach(function (kind) {
-            row.querySelectorAll("[data-" + kind + "]").forEach(function (node) {
-              var cell = data.sections[table.dataset.s][node.dataset[kind]];
-              var value = base === null && engine === data.terrace ? null : ratioOf(cell, engine, kind === "debt" ? "d" : "r");
-              var inTable = node.tagName === "TD";
-              var text = value === null ? (inTable ? "–" : "") : (kind === "debt" && !inTable ? "debt " : "") + ratioText(value);
-              fill(node, text, value);
-            });
-          });
-          row.querySelectorAll("[data-mean]").forEach(function (item) { meanItem(item, row, "r", item.dataset.mean); });
-          row.querySelectorAll("[data-debts]").forEach(function (item) { meanItem(item, row, "d", "all"); });
-        });
-      });
+      suite.querySelectorAll("table[data-s], table[data-means]").forEach(followTable);
+      suite.querySelectorAll("table.details").forEach(followDetails);
       suite.querySelectorAll("svg.chart").forEach(function (chart) {
         if (chart.querySelector("[data-e]")) lay(chart, hidden);
       });
+      if (!bar) return;
       bar.querySelector("summary b").textContent = (boxes.length - off.size) + " of " + boxes.length;
-      note.hidden = whole();
+      bar.querySelector(".note").hidden = whole();
     }
-    suite.follow = function () { if (!whole()) follow(); };
     function chosen() {
       off = new Set(boxes.filter(function (box) { return !box.checked; }).map(function (box) { return Number(box.value); }));
       base = select.value === "" ? null : Number(select.value);
       follow();
     }
+    suite.querySelectorAll("svg.chart").forEach(function (chart) { prepare(chart, markTip); });
+    // What an engine's writes promise stands with the engine.
+    suite.querySelectorAll(".promises").forEach(function (list) {
+      list.replaceChildren.apply(list, Array.from(suite.querySelectorAll(".engine[data-e]"), function (engine) {
+        var found = data.engines[engine.dataset.e];
+        var row = element("div"), name = element("dt"), words = element("dd");
+        row.dataset.e = engine.dataset.e;
+        name.append(element("i", "swatch " + found.swatch), found.title);
+        list.dataset.asked.split(" ").forEach(function (kind) {
+          var said = engine.querySelector("dd." + kind);
+          if (said) words.append(words.firstChild ? element("br") : "", said.textContent);
+        });
+        if (!words.firstChild) words.append("It does not say.");
+        row.append(name, words);
+        return row;
+      }));
+    });
+    draw(Array.from(suite.querySelectorAll(".label")).filter(function (label) { return !label.closest("details"); }));
+    suite.querySelectorAll("table[data-s] tr[data-e]").forEach(function (row) {
+      var engine = Number(row.dataset.e), cells = data.sections[row.closest("table").dataset.s].cells;
+      row.cells[0].title = data.engines[engine].weaker || "";
+      if (row.cells[1] && row.cells[1].colSpan > 1) return;
+      cells.forEach(function (cell, at) {
+        var absent = cell.a && cell.a[engine];
+        row.cells[at + 1].title = absent ? absent[1] : figureTip(cell, engine, "");
+      });
+    });
+    suite.querySelectorAll("details.folded").forEach(function (fold) {
+      fold.addEventListener("toggle", function () { unfold(fold); });
+      unfold(fold);
+    });
+    follow();
+    if (!bar) return;
     boxes.forEach(function (box) { box.addEventListener("change", chosen); });
     select.addEventListener("change", chosen);
     bar.querySelector(".none-of").addEventListener("click", function () {
@@ -365,14 +504,25 @@
       select.value = "";
       chosen();
     });
-    bar.querySelector("summary b").textContent = boxes.length + " of " + boxes.length;
     bar.hidden = false;
+  }
+  var drawn = Promise.all(Array.from(document.querySelectorAll("article.suite"), function (suite) {
+    return unpack(suite.querySelector("script.packed").textContent).then(function (data) {
+      begin(suite, data);
+    }).catch(function (problem) {
+      if (window.DecompressionStream) root.dataset.error = String(problem);
+      document.getElementById("undrawn").hidden = false;
+    });
+  })).then(function () {
+    // Charts have moved what the address names.
+    var named = document.querySelector(":target");
+    if (named) named.scrollIntoView();
   });
 
-  // Paper cannot be unfolded, and does not wait for what has to be inflated first.
+  // Paper cannot be unfolded. What a reader has not unfolded is not made for it.
   window.addEventListener("beforeprint", function () {
     document.querySelectorAll("details:not([open])").forEach(function (part) {
-      if (part.querySelector("[data-packed]")) return;
+      if (part.matches(".folded:not([data-drawn])")) return;
       part.open = true;
       part.dataset.folded = "";
     });

@@ -6,16 +6,17 @@
 //!    file has its own name.
 //! 2. Columns keep their order and colour on every chart.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::run::{Cell, Chart as Kind, Interval, Published};
+use crate::run::{Axis, Cell, Chart as Kind, Interval, Published};
 
 use super::chart::lines::{Frame, Line, Point, XAxis};
 use super::chart::series::{Course, Shared, Step};
 use super::chart::{Pen, bars, groups, lines, series};
-use super::model::{CellView, Column, Figures, MARKS, Outcome, SectionView, Suite};
-use super::pack::pack;
-use super::svg::Chart;
+use super::model::{CellView, Column, Figures, MARKS, Outcome, PERCENTILES, SectionView, Suite};
+use super::svg::{Chart, Tip};
 use super::{number, palette};
 
 /// A longer note of a published figure does not fit beside its bar.
@@ -26,19 +27,11 @@ const SHORT_NOTE: usize = 8;
 pub(crate) struct Figure {
     /// What it shows, for readers who see only the link.
     title: String,
-    /// Empty where a script draws it: see `Figure::packed`.
+    /// Empty where a script draws it.
     svg: String,
     file: String,
     /// The column that the whole chart is about.
     column: Option<usize>,
-}
-
-/// Charts that are drawn when a reader unfolds them.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Folded {
-    /// As `pack` gives it.
-    packed: String,
-    pub(crate) figures: Vec<Figure>,
 }
 
 impl Figure {
@@ -47,17 +40,9 @@ impl Figure {
         Figure { column: Some(column), ..self }
     }
 
-    /// Takes the charts out of figures, for a script to put them back in the order of the page.
-    pub(crate) fn packed<'a>(figures: impl IntoIterator<Item = &'a mut Figure>) -> String {
-        let charts: Vec<String> =
-            figures.into_iter().map(|figure| std::mem::take(&mut figure.svg)).collect();
-        if charts.is_empty() { String::new() } else { pack(&charts.join("\n")) }
-    }
-}
-
-impl Folded {
-    pub(crate) fn of(mut figures: Vec<Figure>) -> Folded {
-        Folded { packed: Figure::packed(&mut figures), figures }
+    /// Drawn without a script.
+    pub(crate) fn drawn(self, chart: &Chart) -> Figure {
+        Figure { svg: chart.inline(), ..self }
     }
 }
 
@@ -66,6 +51,8 @@ impl Folded {
 pub(crate) struct Gallery {
     /// Name below `charts/`, and text.
     pub(crate) files: Vec<(String, String)>,
+    /// What a script draws: name of the file, and element of the page.
+    pub(crate) elements: BTreeMap<String, String>,
 }
 
 impl Gallery {
@@ -78,12 +65,15 @@ impl Gallery {
         let plain = std::iter::once(format!("{stem}.svg"));
         let name = plain.chain(numbers).find(|name| !taken(name)).unwrap_or_default();
         self.files.push((name.clone(), chart.file()));
-        Figure {
-            title: title.to_owned(),
-            svg: chart.inline(),
-            file: format!("charts/{name}"),
-            column: None,
-        }
+        let file = format!("charts/{name}");
+        Figure { title: title.to_owned(), svg: String::new(), file, column: None }
+    }
+
+    /// The same with a script to draw it.
+    pub(crate) fn add_packed(&mut self, stem: &str, title: &str, chart: &Chart) -> Figure {
+        let figure = self.add(stem, title, chart);
+        self.elements.insert(figure.file.clone(), chart.inline());
+        figure
     }
 }
 
@@ -139,8 +129,8 @@ fn rounds(figures: &Figures) -> Vec<f64> {
     if figures.rates.len() > 1 { figures.rates.clone() } else { Vec::new() }
 }
 
-/// The tooltip of a figure.
-pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
+/// The tooltip of a figure. The page's script says the same of it.
+fn tip(title: &str, unit: &str, figures: &Figures) -> String {
     let rate = &figures.rate;
     let mut tip = format!("{title}: {} {unit}", number::precise(rate.middle));
     if rate.rounds > 1 {
@@ -184,7 +174,7 @@ pub(crate) fn now(
         .enumerate()
         .map(|(column, outcome)| {
             let pen = pen(suite, column, cell.cell);
-            let (value, tip) = match outcome {
+            let (value, words) = match outcome {
                 Outcome::Figures(figures) if cell.cell.paced => {
                     let us = figures.latency(99.0).unwrap_or_default();
                     let value = bars::Value::Figure {
@@ -214,7 +204,7 @@ pub(crate) fn now(
                     format!("{}: {word}: {reason}", pen.title),
                 ),
             };
-            bars::Bar { pen, value, tip }
+            bars::Bar { pen, value, tip: Tip::Figure { cell: cell.number, words } }
         })
         .collect();
     let figures = || cell.outcomes.iter().filter_map(Outcome::figures);
@@ -260,7 +250,7 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
             bars::Bar {
                 pen,
                 value: bars::Value::Figure { value, rounds: Vec::new(), text },
-                tip: format!("{tip} (published)"),
+                tip: Tip::Words(format!("{tip} (published)")),
             }
         })
         .collect();
@@ -314,8 +304,11 @@ pub(crate) fn curves(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<Chart> {
         match outcome.figures().filter(|figures| !figures.latencies.is_empty()) {
             Some(figures) => {
                 let points = figures.latencies.iter().map(|(x, y)| {
-                    let at = if *x >= 100.0 { "max".to_owned() } else { format!("{x}%") };
-                    let tip = format!("{}: {at} {}", pen.title, number::duration_us(*y));
+                    let place = PERCENTILES.iter().position(|percentile| percentile == x);
+                    let at = place.unwrap_or_default();
+                    let name = percentile(*x);
+                    let words = format!("{}: {name} {}", pen.title, number::duration_us(*y));
+                    let tip = Tip::Latency { cell: cell.number, at, words };
                     Point { x: *x, y: *y, rounds: Vec::new(), tip }
                 });
                 all.push(Line { points: points.collect(), pen });
@@ -331,6 +324,11 @@ pub(crate) fn curves(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<Chart> {
         absent,
     };
     (!all.is_empty()).then(|| lines::draw(&all, &frame, XAxis::Percentiles))
+}
+
+/// A percentile as a tip names it.
+pub(crate) fn percentile(x: f64) -> String {
+    if x >= 100.0 { "max".to_owned() } else { format!("{x}%") }
 }
 
 /// Why there is nothing to draw.
@@ -375,9 +373,9 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
             .filter_map(|cell| {
                 let figures = cell.outcomes[column].figures()?;
                 let axis = cell.cell.x.as_ref()?;
-                let title =
-                    format!("{}, {} {}", pen.title, number::thousands(axis.value), axis.name);
-                let tip = tip(&title, &cell.cell.unit, figures);
+                let title = format!("{}, {}", pen.title, x_name(cell.cell));
+                let words = tip(&title, &cell.cell.unit, figures);
+                let tip = Tip::Figure { cell: cell.number, words };
                 let (x, y) = (axis.value, figures.rate.middle);
                 Some(Point { x, y, rounds: rounds(figures), tip })
             })
@@ -479,18 +477,30 @@ fn group(suite: &Suite<'_>, cell: &CellView<'_>) -> groups::Group {
                     text: number::si(figures.rate.middle),
                 },
                 beside: figures.latency(99.0).map_or(String::new(), number::duration_us),
-                tip: tip(&format!("{}, {label}", pen.title), &cell.cell.unit, figures),
+                tip: Tip::Figure {
+                    cell: cell.number,
+                    words: tip(&format!("{}, {label}", pen.title), &cell.cell.unit, figures),
+                },
                 pen,
             },
             Outcome::Absent { word, reason } => groups::GroupBar {
                 value: bars::Value::Nothing(format!("{word}: {reason}")),
                 beside: String::new(),
-                tip: format!("{}: {word}: {reason}", pen.title),
+                tip: Tip::Figure {
+                    cell: cell.number,
+                    words: format!("{}, {label}: {word}: {reason}", pen.title),
+                },
                 pen,
             },
         }
     });
     groups::Group { bars: bars.collect(), label }
+}
+
+/// Where a cell of a sweep stands, in words.
+pub(crate) fn x_name(cell: &Cell) -> String {
+    let words = |axis: &Axis| format!("{} {}", number::thousands(axis.value), axis.name);
+    cell.x.as_ref().map(words).unwrap_or_default()
 }
 
 /// The setting of a cell in words.

@@ -3,8 +3,8 @@
 //!
 //! `run` says what was measured; here it is summed up (`model`, `ratios`), drawn (`chart`, `svg`,
 //! `palette`, `scale`), tabulated (`table`), put into words (`number`, `words`) and laid out
-//! (`page` with `assets/report.html`), with what a reader's choice of engines needs (`choice`) and
-//! charts that are drawn when they are unfolded (`pack`), or put on a page of Markdown (`brief`).
+//! (`page` with `assets/report.html`), with the figures and charts that its script makes the rest from
+//! (`dataset`, compressed by `pack`), or put on a page of Markdown (`brief`).
 //! Any thread may call `write`; two writers of the same directory must not run at once.
 //!
 //! Invariants:
@@ -16,8 +16,8 @@
 
 mod brief;
 mod chart;
-mod choice;
 mod csv;
+mod dataset;
 mod figures;
 mod model;
 mod number;

@@ -45,6 +45,8 @@ pub(crate) struct SectionView<'a> {
 #[derive(Debug)]
 pub(crate) struct CellView<'a> {
     pub(crate) cell: &'a Cell,
+    /// Its place among all cells of the suite.
+    pub(crate) number: usize,
     pub(crate) outcomes: Vec<Outcome>,
 }
 
@@ -90,6 +92,9 @@ pub(crate) struct Figures {
     /// Interval by interval, of the round whose rate is nearest to the figure.
     pub(crate) series: Vec<Interval>,
 }
+
+/// The percentiles of latencies; 100 stands for the maximum.
+pub(crate) const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
 
 /// What the marks of [`Figures::mark`] stand for.
 pub(crate) const MARKS: [(&str, &str); 3] = [
@@ -202,12 +207,14 @@ impl<'a> Suite<'a> {
         for m in measurements.iter() {
             found.entry((m.section.as_str(), m.cell, m.engine.as_str())).or_default().push(m);
         }
-        let cell_view = |section: &'a Section, at: usize, cell: &'a Cell| {
+        let mut numbers = 0..;
+        let mut cell_view = |section: &'a Section, at: usize, cell: &'a Cell| {
             let outcome = |column: &Column<'a>| {
                 let rounds = found.get(&(section.id.as_str(), at, column.engine.id.as_str()));
                 outcome(run, column.engine, rounds.map_or(&[], Vec::as_slice))
             };
-            CellView { cell, outcomes: columns.iter().map(outcome).collect() }
+            let outcomes = columns.iter().map(outcome).collect();
+            CellView { cell, number: numbers.next().unwrap_or_default(), outcomes }
         };
         let sections = run
             .sections
@@ -307,8 +314,7 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
     let middle = |values: &mut dyn Iterator<Item = f64>| {
         Spread::of(values, run.figure).map_or(0.0, |s| s.middle)
     };
-    let percentiles = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
-    let latencies = percentiles.into_iter().filter_map(|percentile| {
+    let latencies = PERCENTILES.into_iter().filter_map(|percentile| {
         let us = middle(&mut results().map(|r| match percentile {
             50.0 => r.p50_us,
             75.0 => r.p75_us,

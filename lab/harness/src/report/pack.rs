@@ -1,6 +1,6 @@
-//! What a script draws, at once or when a reader unfolds it: compressed, as text that an attribute
-//! can hold. Readers without scripts have the first chart, all tables of ratios, the charts as files
-//! and all figures in `results.csv`.
+//! What the page's script is given (`dataset`): compressed, as text that an element can hold.
+//! Readers without scripts have the first chart, all tables of ratios, the charts as files and all
+//! figures in `results.csv`.
 //!
 //! Rejected: drawing charts from their figures by a script, which would be every kind of chart a
 //! second time, in another language.

@@ -15,13 +15,13 @@ use serde::Serialize;
 use crate::run::{Chart as Kind, Run};
 
 use super::chart::summary::{self, Layout};
-use super::figures::{self, Figure, Folded, Gallery, cell_name, file_stem, slugs};
+use super::figures::{self, Figure, Gallery, cell_name, file_stem, slugs};
 use super::model::{CellView, Figures, SectionView, Suite};
 use super::pack::pack;
 use super::ratios::Ratio;
-use super::svg::escape;
+use super::svg::{Tip, escape};
 use super::table::{self, Table};
-use super::{choice, number, palette, words};
+use super::{dataset, number, palette, words};
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -53,7 +53,8 @@ struct SuitePart<'a> {
     caveats: Vec<(&'static str, String)>,
     /// Whether there is anything to choose from.
     choosable: bool,
-    choice: String,
+    /// Figures and charts for the script.
+    packed: String,
     method: String,
     lasted: String,
     memory: String,
@@ -63,7 +64,6 @@ struct SuitePart<'a> {
     chart: Option<Figure>,
     /// The same for narrow screens; drawn by a script.
     narrow_chart: Option<Figure>,
-    packed_narrow_chart: String,
     ratios: Option<Table>,
     below: Option<Table>,
     sections: Vec<SectionPart<'a>>,
@@ -88,12 +88,11 @@ struct SectionPart<'a> {
     description: &'a str,
     settings: Vec<(String, String)>,
     durabilities: Vec<&'static str>,
-    promises: Vec<Promise<'a>>,
+    /// The same in a word each, for the script.
+    asked: String,
     weaker: Vec<(&'a str, &'a str)>,
     tally: Option<String>,
     behind: bool,
-    /// The charts of cards, sweeps and series, which a script draws.
-    packed: String,
     cards: Vec<Card>,
     /// Whether any card has published figures.
     has_then: bool,
@@ -102,17 +101,7 @@ struct SectionPart<'a> {
     against_defaults: Option<Table>,
     series: Vec<SeriesPart>,
     overview: Table,
-    curves: Folded,
-    details: Table,
-}
-
-/// The promise of an engine's writes in a section.
-#[derive(Debug, Serialize)]
-struct Promise<'a> {
-    column: usize,
-    title: &'a str,
-    swatch: String,
-    words: Vec<&'a str>,
+    curves: Vec<Figure>,
 }
 
 /// A cell drawn as bars.
@@ -177,7 +166,6 @@ fn fill_in(page: &Page<'_>) -> Result<String, minijinja::Error> {
         Ok(out.write_str(&text)?)
     });
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.add_filter("pack", |part: &str| pack(part));
     environment.add_template("report.html", TEMPLATE)?;
     environment.get_template("report.html")?.render(Serde(page))
 }
@@ -190,14 +178,15 @@ fn suite_part<'a>(
 ) -> SuitePart<'a> {
     let prefix = if several { format!("{}-", suite.run.suite) } else { String::new() };
     let rows = summary_rows(suite);
-    let mut summary = |layout, name: &str| {
-        let chart = summary::draw(rows.as_ref()?, &summary_words(suite), layout);
-        Some(gallery.add(&format!("{prefix}{name}"), "Summary", &chart))
-    };
-    let chart = summary(Layout::Beside, "summary");
-    let mut narrow_chart = summary(Layout::Below, "summary-narrow");
+    let summary = |layout| Some(summary::draw(rows.as_ref()?, &summary_words(suite), layout));
+    let chart = summary(Layout::Beside)
+        .map(|chart| gallery.add(&format!("{prefix}summary"), "Summary", &chart).drawn(&chart));
+    let narrow_chart = summary(Layout::Below)
+        .map(|chart| gallery.add_packed(&format!("{prefix}summary-narrow"), "Summary", &chart));
     let compared = suite.terrace().is_some() && suite.columns.len() > 1;
-    let sections = 0..suite.sections.len();
+    let sections: Vec<SectionPart<'a>> = (0..suite.sections.len())
+        .map(|place| section_part(suite, place, &prefix, gallery))
+        .collect();
     SuitePart {
         anchor: suite.run.suite.clone(),
         run: suite.run,
@@ -205,18 +194,17 @@ fn suite_part<'a>(
         with_debt: words::with_debt(suite),
         caveats: words::caveats(suite, false),
         choosable: suite.columns.iter().filter(|column| column.ran()).count() > 1,
-        choice: choice::json(suite),
+        packed: pack(&dataset::json(suite, std::mem::take(&mut gallery.elements))),
         method: words::method(suite.run),
         lasted: number::span(suite.run.seconds),
         memory: format!("{} MiB", number::thousands(suite.run.machine.memory_mib as f64)),
         costs: suite.run.machine.costs.map(|costs| costs.in_words()).unwrap_or_default(),
         tiles: tiles(suite),
         chart,
-        packed_narrow_chart: Figure::packed(&mut narrow_chart),
         narrow_chart,
         ratios: compared.then(|| table::ratios(suite)),
         below: table::below(suite),
-        sections: sections.map(|place| section_part(suite, place, &prefix, gallery)).collect(),
+        sections,
         engines: suite
             .columns
             .iter()
@@ -296,14 +284,15 @@ fn dot(
     cell: &CellView<'_>,
     ratio: Ratio,
     engine: Option<&str>,
-) -> (Ratio, String) {
+) -> (Ratio, Tip) {
     let engine = engine.map_or_else(String::new, |engine| format!(" {engine}"));
     let cut = if ratio.cut { ", cut short, in no mean" } else { "" };
     let (title, name) = (&section.section.title, cell_name(cell.cell));
-    (ratio, format!("{title}, {name}: {}{engine}{cut}", number::ratio(ratio.value)))
+    let words = format!("{title}, {name}: {}{engine}{cut}", number::ratio(ratio.value));
+    (ratio, Tip::Figure { cell: cell.number, words })
 }
 
-fn panel(dots: Vec<(Ratio, String)>) -> summary::Panel {
+fn panel(dots: Vec<(Ratio, Tip)>) -> summary::Panel {
     let whole = dots.iter().filter(|(ratio, _)| !ratio.cut).map(|(ratio, _)| ratio.value);
     summary::Panel { mean: crate::run::geometric_mean(whole), dots }
 }
@@ -380,7 +369,7 @@ fn section_part<'a>(
     let slugs = slugs(section);
     let named = || section.cells.iter().zip(&slugs);
     let barred = named().filter(|(cell, _)| figures::is_barred(section, cell));
-    let mut cards: Vec<Card> = barred
+    let cards: Vec<Card> = barred
         .map(|(cell, slug)| {
             let names = (format!("{anchor}-{slug}"), format!("{stem}-{slug}"));
             card(suite, section, cell, names, gallery)
@@ -392,11 +381,13 @@ fn section_part<'a>(
     } else if section.is(Kind::Threads) || section.cells.iter().any(|cell| cell.cell.x.is_some()) {
         charts = figures::sweeps(suite, section);
     }
-    let mut charts: Vec<Figure> = charts
+    let charts: Vec<Figure> = charts
         .iter()
-        .map(|(name, chart)| gallery.add(&format!("{stem}-{name}"), &section.section.title, chart))
+        .map(|(name, chart)| {
+            gallery.add_packed(&format!("{stem}-{name}"), &section.section.title, chart)
+        })
         .collect();
-    let mut series: Vec<SeriesPart> = if section.has_series() {
+    let series: Vec<SeriesPart> = if section.has_series() {
         let part = |(cell, slug): (&CellView<'_>, &String)| {
             series_part(suite, cell, &format!("{stem}-{slug}-time"), gallery)
         };
@@ -408,14 +399,18 @@ fn section_part<'a>(
     let curves: Vec<Figure> = curves
         .filter_map(|(cell, slug)| {
             let chart = figures::curves(suite, cell)?;
-            Some(gallery.add(&format!("{stem}-{slug}-latency"), &cell_name(cell.cell), &chart))
+            let name = format!("{stem}-{slug}-latency");
+            Some(gallery.add_packed(&name, &cell_name(cell.cell), &chart))
         })
         .collect();
-    // In the order of the template.
-    let of_cards = cards.iter_mut().flat_map(|card| card.then.iter_mut().chain([&mut card.now]));
-    let of_series = series.iter_mut().flat_map(|part| &mut part.charts);
-    let packed = Figure::packed(of_cards.chain(&mut charts).chain(of_series));
     let durabilities = words::durabilities(section);
+    let asked: Vec<&str> = durabilities
+        .iter()
+        .map(|durability| match durability {
+            crate::run::Durability::Asynchronous => "asynchronous",
+            crate::run::Durability::Synchronous => "synchronous",
+        })
+        .collect();
     let tally = suite.section_tally(section);
     let weaker = suite
         .columns
@@ -431,7 +426,7 @@ fn section_part<'a>(
             .iter()
             .map(|(name, value)| (name.clone(), words::setting(name, value)))
             .collect(),
-        promises: promises(suite, &durabilities),
+        asked: asked.join(" "),
         durabilities: durabilities.into_iter().map(words::durability).collect(),
         weaker: weaker
             .filter_map(|column| Some((column.title.as_str(), column.engine.weaker.as_deref()?)))
@@ -445,7 +440,6 @@ fn section_part<'a>(
             )
         }),
         behind: tally.mean.is_some_and(|mean| mean < 1.0),
-        packed,
         has_then: cards.iter().any(|card| card.then.is_some()),
         cards,
         charts,
@@ -455,8 +449,7 @@ fn section_part<'a>(
             .then(|| table::against_defaults(suite, section)),
         series,
         overview: table::overview(suite, place, section),
-        curves: Folded::of(curves),
-        details: table::details(suite, place, section),
+        curves,
     }
 }
 
@@ -465,27 +458,6 @@ fn has_curves(section: &SectionView<'_>, cell: &CellView<'_>) -> bool {
     let key = |c: &CellView<'_>| (c.cell.benchmark.clone(), c.cell.setting.clone());
     let last = || section.cells.iter().rfind(|other| key(other) == key(cell));
     cell.cell.x.is_none() || last().is_some_and(|last| std::ptr::eq(last, cell))
-}
-
-fn promises<'a>(suite: &'a Suite<'a>, durabilities: &[crate::run::Durability]) -> Vec<Promise<'a>> {
-    if durabilities.is_empty() {
-        return Vec::new();
-    }
-    let words = |engine: &'a crate::run::Engine| {
-        let said = durabilities.iter().map(|durability| match durability {
-            crate::run::Durability::Asynchronous => engine.asynchronous.as_str(),
-            crate::run::Durability::Synchronous => engine.synchronous.as_str(),
-        });
-        said.filter(|words| !words.is_empty()).collect()
-    };
-    let ran = suite.columns.iter().enumerate().filter(|(_, column)| column.ran());
-    ran.map(|(at, column)| Promise {
-        column: at,
-        title: &column.title,
-        swatch: format!("c{}", column.slot),
-        words: words(column.engine),
-    })
-    .collect()
 }
 
 fn card(
@@ -499,7 +471,7 @@ fn card(
     let reference = figures::reference(suite, section, cell.cell);
     let against = suite.against_best(cell);
     let then = figures::then(section, cell.cell, THEN)
-        .map(|chart| gallery.add(&format!("{stem}-then"), &format!("Then: {name}"), &chart));
+        .map(|chart| gallery.add_packed(&format!("{stem}-then"), &format!("Then: {name}"), &chart));
     let compared: Vec<usize> = suite
         .terrace()
         .filter(|terrace| cell.rate(*terrace).is_some())
@@ -512,7 +484,7 @@ fn card(
         anchor,
         then,
         then_notes: figures::published_notes(section, cell.cell),
-        now: gallery.add(&stem, &heading, &now),
+        now: gallery.add_packed(&stem, &heading, &now),
         ratio: against.map(|against| number::ratio(against.ratio)),
         led: against.is_some_and(|against| against.ratio >= 1.0),
         cut: against.is_some_and(|against| against.cut),
@@ -562,7 +534,7 @@ fn series_part(
     let figure = |(column, chart): &(usize, super::svg::Chart)| {
         let column_of = &suite.columns[*column];
         let stem = format!("{stem}-{}", column_of.engine.id);
-        gallery.add(&stem, &column_of.title, chart).of_column(*column)
+        gallery.add_packed(&stem, &column_of.title, chart).of_column(*column)
     };
     let charts: Vec<Figure> = charts.iter().map(figure).collect();
     (!charts.is_empty()).then(|| SeriesPart { title: cell_name(cell.cell), charts, absent })

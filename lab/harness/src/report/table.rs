@@ -1,4 +1,6 @@
-//! The tables of the page, as rows of cells with what they show and what they are sorted by.
+//! The tables that stand in the page, as rows of cells. What a reader points at in them and the
+//! tables of all figures are made by the page's script (`dataset`), which also finds what a cell is
+//! about by its place: its row's engine, its column's cell or section.
 //!
 //! Invariants:
 //! 1. Every row of a table has as many cells as the table has columns, spans counted.
@@ -42,8 +44,6 @@ pub(crate) struct Item {
     under: String,
     tip: String,
     class: &'static str,
-    /// The sort key, if not the text.
-    sort: Option<String>,
     /// Columns that it takes.
     span: usize,
     /// Whether it names its row.
@@ -52,21 +52,9 @@ pub(crate) struct Item {
     swatch: Option<String>,
     /// The column that its row is about.
     column: Option<usize>,
-    /// What it is if it follows the baseline: `ratio` or `debt` of a cell, `mean` of a section, or
-    /// of all of them.
-    follows: Option<(&'static str, Option<usize>)>,
-    /// Ratios below the text that follow the baseline, before what else stands there.
-    below: Vec<Below>,
-}
-
-/// A ratio of a cell below another figure.
-#[derive(Clone, Debug, Serialize)]
-struct Below {
-    kind: &'static str,
-    cell: usize,
-    text: String,
-    /// Whether it is below 1.
-    bad: bool,
+    /// Ratios below the text that follow the baseline, before what else stands there, and whether
+    /// they are below 1.
+    below: Vec<(String, bool)>,
 }
 
 impl Item {
@@ -74,22 +62,18 @@ impl Item {
         Item { text: text.into(), span: 1, ..Item::default() }
     }
 
-    fn figure(value: f64, text: String) -> Item {
-        Item { sort: Some(format!("{value:.6e}")), class: "figure", ..Item::text(text) }
-    }
-
     fn head(self) -> Item {
         Item { head: true, ..self }
     }
 
     fn nothing() -> Item {
-        Item { class: "figure none", ..Item::text(number::NONE) }
+        Item { class: "nil", ..Item::text(number::NONE) }
     }
 
     fn ratio(ratio: Option<f64>) -> Item {
         let Some(ratio) = ratio else { return Item::nothing() };
-        let class = if ratio < 1.0 { "figure bad" } else { "figure" };
-        Item { class, ..Item::figure(ratio, number::ratio(ratio)) }
+        let class = if ratio < 1.0 { "bad" } else { "" };
+        Item { class, ..Item::text(number::ratio(ratio)) }
     }
 
     fn under(self, under: impl Into<String>) -> Item {
@@ -100,17 +84,12 @@ impl Item {
         Item { tip: tip.into(), ..self }
     }
 
-    fn follows(self, kind: &'static str, place: Option<usize>) -> Item {
-        Item { follows: Some((kind, place)), ..self }
-    }
-
     /// The name of a column's engine, with its colour and marks.
     fn engine(at: usize, column: &Column<'_>) -> Item {
         let mark = if column.engine.weaker.is_some() { " †" } else { "" };
         Item {
             column: Some(at),
             swatch: Some(format!("c{}", column.slot)),
-            tip: column.engine.weaker.clone().unwrap_or_default(),
             ..Item::text(format!("{}{mark}", column.title))
         }
         .head()
@@ -119,19 +98,10 @@ impl Item {
     /// A mean and how many cells are led.
     fn tally(tally: &Tally) -> Item {
         let item = Item::ratio(tally.mean);
-        if tally.compared() == 0 {
-            return item.tip("no cell that both have done to the end");
+        match tally.compared() {
+            0 => item,
+            compared => item.under(format!("{}/{compared}", tally.led)),
         }
-        let span = |ratio: Option<f64>| ratio.map_or(number::NONE.to_owned(), number::ratio);
-        item.under(format!("{}/{}", tally.led, tally.compared())).tip(format!(
-            "geometric mean of {} cells from {} to {}; {} led; {} cut short; {} without a comparison",
-            tally.compared(),
-            span(tally.worst),
-            span(tally.best),
-            tally.led,
-            tally.cut,
-            tally.without
-        ))
     }
 }
 
@@ -165,14 +135,10 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
     let mut best = vec![
         Item { class: "strong", ..Item::text("Best of the rest").head() }
             .tip("in each cell the fastest other engine that promises as much as was asked for"),
-        Item::tally(&suite.tally()).follows("mean", None),
-        Item::tally(&suite.debt_tallies().0).follows("debts", None),
+        Item::tally(&suite.tally()),
+        Item::tally(&suite.debt_tallies().0),
     ];
-    best.extend(
-        suite.sections.iter().enumerate().map(|(at, section)| {
-            Item::tally(&suite.section_tally(section)).follows("mean", Some(at))
-        }),
-    );
+    best.extend(suite.sections.iter().map(|section| Item::tally(&suite.section_tally(section))));
     table.rows.push(best);
     for (at, column) in suite.columns.iter().enumerate() {
         let reason = column.engine.missing.as_ref().or(column.engine.disqualified.as_ref());
@@ -184,12 +150,12 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
         }
         let mut row = vec![
             Item::engine(at, column),
-            Item::tally(&suite.column_tally(at)).follows("mean", None),
-            Item::tally(&suite.column_debt_tally(at)).follows("debts", None),
+            Item::tally(&suite.column_tally(at)),
+            Item::tally(&suite.column_debt_tally(at)),
         ];
-        row.extend(suite.sections.iter().enumerate().map(|(place, section)| {
+        row.extend(suite.sections.iter().map(|section| {
             let ratios = section.cells.iter().map(|cell| suite.ratio(cell, at));
-            Item::tally(&Tally::of(ratios)).follows("mean", Some(place))
+            Item::tally(&Tally::of(ratios))
         }));
         table.rows.push(row);
     }
@@ -214,9 +180,8 @@ pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
         table.rows.push(vec![
             Item::text(cell_name(cell.cell)).under(&section.section.title).head(),
             Item::ratio(Some(against.ratio)).under(close),
-            Item::figure(against.terrace.middle, number::precise(against.terrace.middle)),
-            Item::figure(against.best.middle, number::precise(against.best.middle))
-                .under(&best.title),
+            Item::text(number::precise(against.terrace.middle)),
+            Item::text(number::precise(against.best.middle)).under(&best.title),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)
@@ -244,9 +209,7 @@ pub(crate) fn overview(suite: &Suite<'_>, place: usize, section: &SectionView<'_
                 let span = section.cells.len();
                 row.push(Item { span, class: "none", ..Item::text(words) });
             }
-            None => row.extend(
-                (0..section.cells.len()).map(|cell| overview_item(suite, section, cell, at)),
-            ),
+            None => row.extend(section.cells.iter().map(|cell| overview_item(suite, cell, at))),
         }
         table.rows.push(row);
     }
@@ -263,49 +226,33 @@ fn same_gap(section: &SectionView<'_>, column: usize) -> Option<String> {
     section.cells.iter().all(|cell| words(cell).as_ref() == Some(&first)).then_some(first)
 }
 
-fn overview_item(
-    suite: &Suite<'_>,
-    section: &SectionView<'_>,
-    place: usize,
-    column: usize,
-) -> Item {
-    let cell = &section.cells[place];
+fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item {
     let figures = match &cell.outcomes[column] {
         Outcome::Figures(figures) => figures,
         Outcome::Absent { word, reason } => {
-            return Item { class: "none", ..Item::text(*word) }
-                .under(shortened(reason))
-                .tip(reason.clone());
+            return Item { class: "none", ..Item::text(*word) }.under(shortened(reason));
         }
     };
     if cell.cell.paced {
         let us = |percentile| figures.latency(percentile).unwrap_or_default();
-        let tip = super::figures::tip(&suite.columns[column].title, "op/s", figures);
         let rarest = format!("p99.9 {}", number::duration_us(us(99.9)));
-        return Item::figure(us(99.0), number::duration_us(us(99.0)))
-            .under(super::figures::marked(rarest, figures))
-            .tip(tip);
+        return Item::text(number::duration_us(us(99.0)))
+            .under(super::figures::marked(rarest, figures));
     }
-    let mut item = Item::figure(figures.rate.middle, number::precise(figures.rate.middle));
-    let mut under = Vec::new();
-    let terrace = suite.columns[column].is_terrace();
-    let ratio = suite.against(cell, column).filter(|_| !terrace);
-    // Terrace has none, but for another baseline.
-    let mut below = |kind, ratio: Option<f64>, words: &str| {
-        let text = ratio.map_or_else(String::new, |ratio| words.to_owned() + &number::ratio(ratio));
-        let bad = ratio.is_some_and(|ratio| ratio < 1.0);
-        item.below.push(Below { kind, cell: place, text, bad });
-    };
-    below("ratio", ratio, "");
-    if figures.rate_with_debt.is_some() {
-        below("debt", suite.against_with_debt(cell, column).filter(|_| !terrace), "debt ");
+    let mut item = Item::text(number::precise(figures.rate.middle));
+    if !suite.columns[column].is_terrace() {
+        let ratios =
+            [("", suite.against(cell, column)), ("debt ", suite.against_with_debt(cell, column))];
+        item.below = ratios
+            .into_iter()
+            .filter_map(|(word, ratio)| Some((word, ratio?)))
+            .map(|(word, ratio)| (format!("{word}{}", number::ratio(ratio)), ratio < 1.0))
+            .collect();
     }
-    if figures.rate.is_notable() {
-        under.push(format!("±{}", number::percent(figures.rate.spread / 2.0)));
-    }
-    under.extend(figures.mark().map(str::to_owned));
-    let tip = super::figures::tip(&suite.columns[column].title, &cell.cell.unit, figures);
-    item.under(under.join(" ")).tip(tip)
+    let spread = figures.rate.is_notable().then(|| number::percent(figures.rate.spread / 2.0));
+    let spread = spread.map(|half| format!("±{half}"));
+    let under: Vec<String> = spread.into_iter().chain(figures.mark().map(str::to_owned)).collect();
+    item.under(under.join(" "))
 }
 
 /// The beginning of a long reason; the whole stands in the table of all figures.
@@ -315,113 +262,6 @@ fn shortened(reason: &str) -> String {
         return reason.to_owned();
     }
     format!("{}…", reason.chars().take(MOST).collect::<String>().trim_end())
-}
-
-/// Every figure of a section: a row for each cell and engine.
-pub(crate) fn details(suite: &Suite<'_>, place: usize, section: &SectionView<'_>) -> Table {
-    let head = [
-        ("Engine", ""),
-        ("Workload", ""),
-        ("Rate", "operations a second: the figure of the cell"),
-        ("Lowest", "of all rounds"),
-        ("Highest", "of all rounds"),
-        ("Spread", "(highest − lowest) ÷ median; above 10% it is marked"),
-        ("Terrace ÷", "Terrace's rate divided by this one"),
-        ("With debt", "the same, the time for the work that writes put off included on both sides"),
-        ("ns/op", "wall time × threads ÷ operations"),
-        ("p50", "median latency"),
-        ("p99", "99 in 100 operations are not slower"),
-        ("p99.9", "999 in 1,000 operations are not slower"),
-        ("Max", "the slowest operation"),
-        ("CPU", "user and system time of all threads, background threads included"),
-        ("Written", "bytes written to files"),
-        ("Read", "bytes that the storage device had to read; none where the page cache had them"),
-        ("Memory", "the most memory resident"),
-        ("On disk", "what the database's files occupy"),
-        ("Debt", "time for the work that the writes put off, done afterwards"),
-        ("Debt written", "bytes written for that"),
-        ("Remarks", ""),
-    ];
-    let mut table = Table::new("All figures of this section", &head);
-    table.section = Some(place);
-    for (at, figures) in [(1, false), (head.len() - 1, false)] {
-        table.head[at].figures = figures;
-    }
-    for (cell_place, cell) in section.cells.iter().enumerate() {
-        for (at, column) in suite.columns.iter().enumerate() {
-            let mut row = vec![
-                Item::engine(at, column),
-                Item { class: "words", ..Item::text(cell_name(cell.cell)) },
-            ];
-            match &cell.outcomes[at] {
-                Outcome::Figures(figures) => {
-                    let ratio = suite.against(cell, at).filter(|_| !column.is_terrace());
-                    let debt = suite.against_with_debt(cell, at).filter(|_| !column.is_terrace());
-                    let mut items = detail_items(figures);
-                    let ratio = Item::ratio(ratio).follows("ratio", Some(cell_place));
-                    let debt = Item::ratio(debt).follows("debt", Some(cell_place));
-                    items.splice(RATIOS..RATIOS, [ratio, debt]);
-                    row.extend(items);
-                }
-                Outcome::Absent { word, reason } => {
-                    let span = head.len() - 2;
-                    row.push(Item {
-                        span,
-                        class: "none",
-                        ..Item::text(format!("{word}: {reason}"))
-                    });
-                }
-            }
-            table.rows.push(row);
-        }
-    }
-    table
-}
-
-/// Where the ratios stand among the items of a row of details.
-const RATIOS: usize = 4;
-
-/// A row of details but for its ratios.
-fn detail_items(figures: &Figures) -> Vec<Item> {
-    let rate = &figures.rate;
-    let number = |value: f64| Item::figure(value, number::precise(value));
-    let latency = |percentile| match figures.latency(percentile) {
-        Some(us) => Item::figure(us, number::duration_us(us)),
-        None => Item::nothing(),
-    };
-    let bytes = |value: f64| Item::figure(value, number::bytes(value));
-    let seconds = |value: f64| Item::figure(value, number::duration_us(value * 1e6));
-    let spread = match rate.rounds {
-        0 | 1 => Item::nothing().tip("one round only"),
-        _ => Item::figure(rate.spread, number::percent(rate.spread)),
-    };
-    let notable = if rate.is_notable() { Item { class: "figure mark", ..spread } } else { spread };
-    let mut remarks = figures.remarks.clone();
-    remarks.extend(
-        figures
-            .writer_rate
-            .map(|rate| format!("the writer beside it: {} op/s", number::precise(rate))),
-    );
-    let debt = |item: Option<Item>| item.unwrap_or_else(Item::nothing);
-    vec![
-        number(rate.middle),
-        number(rate.min),
-        number(rate.max),
-        notable,
-        number(figures.ns_per_op),
-        latency(50.0),
-        latency(99.0),
-        latency(99.9),
-        latency(100.0),
-        seconds(figures.cpu_seconds),
-        bytes(figures.bytes_written),
-        bytes(figures.bytes_read),
-        bytes(figures.peak_memory),
-        bytes(figures.disk_bytes),
-        debt(figures.debt.map(|(time, _)| seconds(time))),
-        debt(figures.debt.map(|(_, written)| bytes(written))),
-        Item { class: "remark", ..Item::text(remarks.join("; ")) },
-    ]
 }
 
 /// For a settings section: every setting against the first of the same benchmark, engine by engine.

@@ -47,6 +47,9 @@ impl Browser {
     /// Writes a page that is the report with something at its end.
     fn page(&self, name: &str, end: &str) {
         let page = fs::read_to_string(self.dir.path().join("report.html")).expect("a report");
+        // A script's part that has to wait for the page's own.
+        let when_ready = "(f => { const r = document.documentElement; const go = () => r.dataset.ready === undefined ? setTimeout(go, 5) : f(); go(); })";
+        let end = end.replace("WHEN_READY", when_ready);
         fs::write(self.dir.path().join(name), format!("{page}\n{end}")).expect("a page");
     }
 
@@ -137,12 +140,13 @@ fn tables_sort_themes_switch_and_values_show() {
         r#"<script>
         const table = document.getElementById("leveldb-2011-1-baseline-overview");
         const head = table.tHead.rows[0].cells[1];
-        const column = () => Array.from(table.tBodies[0].rows, row => row.cells[1].dataset.sort).map(Number);
+        const column = () => Array.from(table.tBodies[0].rows, row => Number(row.cells[1].firstChild.textContent.replace(/,/g, "")));
         const names = () => Array.from(table.tBodies[0].rows, row => row.cells[0].textContent);
         const ordered = (list, sign) => list.every((v, i) => i === 0 || sign * (v - list[i - 1]) >= 0);
         const numbers = list => list.filter(v => !Number.isNaN(v));
         const gapsLast = list => list.findIndex(Number.isNaN) === numbers(list).length;
         const found = {};
+        const tried = () => {
         head.querySelector("button").click();
         found.down = ordered(numbers(column()), -1) && gapsLast(column()) && head.getAttribute("aria-sort") === "descending";
         head.querySelector("button").click();
@@ -171,11 +175,13 @@ fn tables_sort_themes_switch_and_values_show() {
         chart.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
         found.titles = document.querySelectorAll("svg.chart title").length;
         window.dispatchEvent(new Event("beforeprint"));
-        found.unfolded = document.querySelectorAll("details:not([open]):not(:has([data-packed]))").length;
+        found.unfolded = document.querySelectorAll("details:not([open]):not(.folded)").length;
         window.dispatchEvent(new Event("afterprint"));
         found.outside = performance.getEntriesByType("resource").length;
         found.error = document.documentElement.dataset.error || "none";
         document.documentElement.dataset.found = Object.entries(found).map(e => e.join("=")).join("|");
+        };
+        WHEN_READY(tried);
         </script>"#,
     );
     let dom = browser.dom("tried.html");
@@ -201,8 +207,9 @@ fn engines_and_the_baseline_can_be_chosen() {
         const select = bar.querySelector("select");
         const table = document.getElementById("leveldb-2011-1-baseline-overview");
         const means = document.getElementById("leveldb-2011-ratios");
+        const chosen = () => {
         const rowOf = (table, name) => Array.from(table.tBodies[0].rows).find(row => row.cells[0].textContent.replace(" †", "") === name);
-        const ratioIn = (name, cell) => rowOf(table, name).querySelector(`[data-ratio="${cell}"]`).textContent;
+        const ratioIn = (name, cell) => rowOf(table, name).cells[cell + 1].querySelector("small").firstElementChild.textContent;
         const box = name => Array.from(bar.querySelectorAll("label")).find(l => l.textContent.replace(" †", "") === name).querySelector("input");
         const texts = () => Array.from(document.querySelectorAll("article td, article th, article caption")).map(e => e.className + e.title + e.textContent).join("\n")
             + Array.from(document.querySelectorAll("svg.chart")).map(e => e.getAttribute("viewBox")).join();
@@ -226,7 +233,7 @@ fn engines_and_the_baseline_can_be_chosen() {
         select.value = Array.from(select.options).find(o => o.text === "engine ÷ LevelDB").value;
         select.dispatchEvent(new Event("change"));
         found.one = ratioIn("LevelDB", 0) === "1.00×" && rowOf(means, "LevelDB").cells[1].textContent.startsWith("1.00×");
-        const rate = name => Number(rowOf(table, name).cells[1].dataset.sort);
+        const rate = name => Number(rowOf(table, name).cells[1].firstChild.textContent.replace(/,/g, ""));
         const cut = v => (Math.floor(v * 100 + 1e-4) / 100).toFixed(2) + "×";
         found.ratio = ratioIn("Terrace", 0) === cut(rate("Terrace") / rate("LevelDB"));
         found.caption = table.caption.textContent.includes("engine ÷ LevelDB") && rowOf(means, "Best of the rest").hidden && !rowOf(means, "Terrace").hidden;
@@ -246,8 +253,10 @@ fn engines_and_the_baseline_can_be_chosen() {
             found.error = document.documentElement.dataset.error || "none";
             document.documentElement.dataset.found = Object.entries(found).map(e => e.join("=")).join("|");
         };
-        new MutationObserver(done).observe(part.querySelector(".grid"), { attributes: true, attributeFilter: ["data-drawn"] });
+        new MutationObserver(done).observe(part, { attributes: true, attributeFilter: ["data-drawn"] });
         part.open = true;
+        };
+        WHEN_READY(chosen);
         </script>"#,
     );
     let dom = browser.dom("chosen.html");
@@ -258,6 +267,103 @@ fn engines_and_the_baseline_can_be_chosen() {
         assert_eq!(found(&dom, key), "true", "{key}: {}", found(&dom, "error"));
     }
     assert_eq!(found(&dom, "error"), "none");
+}
+
+/// The values of an attribute or the texts of an element, in the order of the page.
+fn all_between(text: &str, start: &str, end: &str) -> Vec<String> {
+    let parts = text.split(start).skip(1);
+    parts.map(|part| part.split(end).next().unwrap_or_default().replace("&#39;", "'")).collect()
+}
+
+#[test]
+fn pointers_say_what_the_titles_of_the_files_say() {
+    // Bars and curves, threads, groups of settings, and figures over time.
+    for suite in ["leveldb-2011", "modern", "configurations", "basho-2011"] {
+        let Some(browser) = Browser::with_report(suite) else { return };
+        browser.page(
+            "said.html",
+            r#"<script>
+            WHEN_READY(() => {
+                document.querySelectorAll("details.folded").forEach(part => { part.open = true; });
+                setTimeout(() => {
+                    const error = document.documentElement.dataset.error || "none";
+                    document.documentElement.dataset.found = "error=" + error;
+                }, 500);
+            });
+            </script>"#,
+        );
+        let dom = browser.dom("said.html");
+        assert_eq!(found(&dom, "error"), "none");
+        let mut compared = 0;
+        for figure in dom.split("<figure class=\"drawing\">").skip(1) {
+            let (figure, _) = figure.split_once("</figure>").expect("its end");
+            let name = all_between(figure, "href=\"charts/", "\"").pop().expect("a link");
+            let file = browser.dir.path().join("charts").join(&name);
+            let file = fs::read_to_string(file).expect("a chart");
+            let mut titles = all_between(&file, "<title>", "</title>");
+            let mut tips = all_between(figure, "data-tip=\"", "\"");
+            // A line's own title comes before those of its markers in either.
+            titles.sort();
+            tips.sort();
+            assert_eq!(tips, titles, "{suite}: {name}");
+            compared += tips.len();
+        }
+        assert!(compared > 100, "{suite}: {compared}");
+        // The table of all figures says what the others do.
+        let (_, details) = dom.split_once("sortable details").expect("a table");
+        let (details, _) = details.split_once("</table>").expect("its end");
+        let (head, body) = details.split_once("<tbody>").expect("a body");
+        assert_eq!(head.matches("<th ").count(), 21, "{suite}");
+        for row in body.split("<tr ").skip(1) {
+            let cells = row.matches("<td").count();
+            assert!(cells == 20 || row.contains("colspan=\"19\"") && cells == 2, "{suite}: {row}");
+        }
+    }
+}
+
+#[test]
+fn all_figures_sort_and_follow_the_baseline() {
+    let Some(browser) = Browser::with_report("leveldb-2011") else { return };
+    browser.page(
+        "details.html",
+        r#"<script>
+        const found = {};
+        const fold = document.getElementById("leveldb-2011-1-baseline-details");
+        const bar = document.querySelector(".choice");
+        const done = () => {
+            const table = fold.querySelector("table");
+            const rows = () => Array.from(table.tBodies[0].rows).filter(row => row.cells.length > 3);
+            const units = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 };
+            const column = at => rows().map(row => row.cells[at].textContent);
+            const ns = text => parseFloat(text) * units[text.split(" ")[1]];
+            const heads = Array.from(table.tHead.rows[0].cells, cell => cell.textContent);
+            const p50 = heads.indexOf("p50"), ratio = heads.indexOf("Terrace ÷");
+            table.tHead.rows[0].cells[p50].querySelector("button").click();
+            const times = column(p50).map(ns);
+            found.sorted = times.length > 40 && times.every((t, i) => i === 0 || t <= times[i - 1]);
+            found.units = new Set(column(p50).map(text => text.split(" ")[1])).size > 1;
+            const before = column(ratio).join();
+            const select = bar.querySelector("select");
+            select.value = Array.from(select.options).find(o => o.text === "engine ÷ LevelDB").value;
+            select.dispatchEvent(new Event("change"));
+            found.one = rows().filter(row => row.cells[0].textContent === "LevelDB").every(row => row.cells[ratio].textContent === "1.00×");
+            found.head = table.tHead.rows[0].cells[ratio].textContent === "÷ LevelDB";
+            bar.querySelector(".all-of").click();
+            found.back = column(ratio).join() === before && before.includes("0.") && before.includes("–");
+            found.promises = document.querySelectorAll(".promises div[data-e]").length > 14
+                && document.querySelector(".promises").textContent.includes("operating system's cache");
+            found.error = document.documentElement.dataset.error || "none";
+            document.documentElement.dataset.found = Object.entries(found).map(e => e.join("=")).join("|");
+        };
+        new MutationObserver(done).observe(fold, { attributes: true, attributeFilter: ["data-drawn"] });
+        WHEN_READY(() => { fold.open = true; });
+        </script>"#,
+    );
+    let dom = browser.dom("details.html");
+    assert_eq!(found(&dom, "error"), "none");
+    for key in ["sorted", "units", "one", "head", "back", "promises"] {
+        assert_eq!(found(&dom, key), "true", "{key}");
+    }
 }
 
 #[test]
@@ -313,11 +419,14 @@ fn without_scripts_the_first_chart_and_the_overviews_are_there() {
     fs::write(browser.dir.path().join("plain.html"), format!("{before}{after}")).expect("a page");
     let dom = browser.dom("plain.html");
     assert!(!dom.contains("data-ready"));
-    // Values stay in the titles of the first chart and of the tables, and each further chart is a
-    // link to its file. The button that needs a script is not shown.
-    let (_, chart) = dom.split_once("<svg class=\"chart\"").expect("a chart");
-    let (chart, rest) = chart.split_once("</svg>").expect("its end");
-    assert!(chart.contains("</title>") && !rest.contains("<svg class=\"chart\""));
-    assert!(dom.contains("; median ") && dom.contains("Scripts draw the charts below the first"));
+    // The first chart and the figures with their ratios are there, and each further chart is a link
+    // to its file, whose titles have the values. The button that needs a script is not shown.
+    assert_eq!(dom.matches("<svg class=\"chart\"").count(), 1);
+    let (_, table) = dom.split_once("id=\"modern-ycsb-overview\"").expect("a table");
+    let (table, _) = table.split_once("</table>").expect("its end");
+    assert!(table.matches("×").count() > 50 && table.matches("<td>").count() > 80);
+    assert!(dom.contains("Scripts draw the charts below the first"));
+    let chart = browser.dir.path().join("charts/ycsb-ycsba.svg");
+    assert!(fs::read_to_string(chart).expect("a chart").contains("; median "));
     assert!(dom.matches(".svg\">SVG</a>").count() > 20 && dom.contains("id=\"theme\" hidden"));
 }

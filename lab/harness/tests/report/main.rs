@@ -6,4 +6,6 @@ mod compare;
 mod content;
 mod data;
 mod markup;
+mod read;
+mod size;
 mod suites;

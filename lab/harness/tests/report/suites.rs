@@ -46,7 +46,8 @@ pub(crate) fn real() -> Vec<Run> {
             let matches = |name: &String| {
                 name.strip_suffix('*').map_or(name == id, |start| id.starts_with(start))
             };
-            suite.engines.is_empty() || suite.engines.iter().any(matches)
+            let all = |name: &String| name == "all";
+            suite.engines.is_empty() || suite.engines.iter().any(|e| all(e) || matches(e))
         };
         let columns = engines().into_iter().filter(|engine| wanted(&engine.id)).collect();
         let run = run(&suite.name, &suite.title, &suite.source, plan.sections, columns);

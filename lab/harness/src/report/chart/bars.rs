@@ -1,6 +1,6 @@
 //! Bars, as the sources drew them: a line for every engine with its name, a bar and the value.
 
-use super::super::svg::{Canvas, Chart, fit, width};
+use super::super::svg::{Canvas, Chart, Tip, fit, width};
 use super::{Pen, SIZE, label_room};
 
 /// A line of the chart.
@@ -9,7 +9,7 @@ pub(crate) struct Bar {
     pub(crate) pen: Pen,
     pub(crate) value: Value,
     /// Shown when pointed at.
-    pub(crate) tip: String,
+    pub(crate) tip: Tip,
 }
 
 /// The value of a line.

@@ -2,7 +2,7 @@
 //! beside the value.
 
 use super::super::scale::Scale;
-use super::super::svg::{Canvas, Chart, fit, width};
+use super::super::svg::{Canvas, Chart, Tip, fit, width};
 use super::bars::Value;
 use super::{Pen, SIZE};
 
@@ -20,7 +20,7 @@ pub(crate) struct GroupBar {
     pub(crate) value: Value,
     /// Beside the value, in soft letters.
     pub(crate) beside: String,
-    pub(crate) tip: String,
+    pub(crate) tip: Tip,
 }
 
 const TITLE: f64 = 18.0;

@@ -4,7 +4,7 @@
 use super::super::number;
 use super::super::palette;
 use super::super::scale::Scale;
-use super::super::svg::{Canvas, Chart, fit, width};
+use super::super::svg::{Canvas, Chart, Corner, Tip, fit, width};
 use super::{Pen, SIZE, axis_title, label_room, spread_labels};
 
 /// A line.
@@ -21,7 +21,7 @@ pub(crate) struct Point {
     pub(crate) y: f64,
     /// The value of each round, if there was more than one.
     pub(crate) rounds: Vec<f64>,
-    pub(crate) tip: String,
+    pub(crate) tip: Tip,
 }
 
 /// The texts of the chart besides the lines.
@@ -48,6 +48,7 @@ pub(crate) enum XAxis {
 const WIDTH: f64 = 540.0;
 const LEFT: f64 = 44.0;
 const TOP: f64 = 42.0;
+const MARKER: f64 = 3.2;
 
 /// Draws the lines. Latencies stand on a logarithmic axis, throughput on a linear one that begins
 /// at 0.
@@ -115,19 +116,17 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     // Terrace is drawn last, over the others.
     for (at, line) in lines.iter().enumerate().rev() {
         let class = format!("line {}", line.pen.class());
-        canvas.group_of(&class, line.pen.column, Some(&line.pen.title));
-        let corners: Vec<(f64, f64)> =
-            line.points.iter().map(|p| (across(p.x), y.at(p.y))).collect();
-        canvas.polyline("l", &corners);
-        for (point, corner) in line.points.iter().zip(&corners) {
-            canvas.group("mark", Some(&point.tip));
-            if !point.rounds.is_empty() {
-                canvas.dots(point.rounds.iter().map(|value| (corner.0, y.at(*value))));
-            }
-            canvas.marker(palette::marker(line.pen.slot), *corner, 3.2);
-            canvas.close();
-        }
-        if let Some(end) = corners.last() {
+        let title = Tip::Words(line.pen.title.clone());
+        canvas.group_of(&class, line.pen.column, Some(&title));
+        let corner = |point: &Point| (across(point.x), y.at(point.y));
+        let rounds = |point: &Point| point.rounds.iter().map(|value| y.at(*value)).collect();
+        let corners: Vec<Corner<'_>> = line
+            .points
+            .iter()
+            .map(|point| Corner { at: corner(point), rounds: rounds(point), tip: &point.tip })
+            .collect();
+        canvas.marked_line(&corners, palette::marker(line.pen.slot), MARKER);
+        if let Some(end) = corners.last().map(|corner| corner.at) {
             canvas.line("thin", (end.0 + 4.0, end.1), (right + 16.0, places[at]));
             let class = if line.pen.slot == 0 { "key strong" } else { "key" };
             canvas.text(class, (right + 20.0, places[at] + 4.0), &fit(&labels[at], 11.0, room));
@@ -138,7 +137,7 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
         canvas.text("gap", (0.0, bottom + 50.0 + 15.0 * row as f64), &fit(text, 11.0, WIDTH));
     }
     let names = lines.iter().map(|line| {
-        let last = line.points.last().map_or("", |p| p.tip.as_str());
+        let last = line.points.last().map_or("", |p| p.tip.words());
         format!("{} ({last})", line.pen.title)
     });
     let label = format!(

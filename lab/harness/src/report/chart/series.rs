@@ -3,7 +3,7 @@
 
 use super::super::number;
 use super::super::scale::Scale;
-use super::super::svg::{Canvas, Chart, fit};
+use super::super::svg::{Canvas, Chart, Tip, fit};
 use super::{Pen, SIZE, axis_title, spread_labels};
 
 /// An interval.
@@ -162,7 +162,7 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     let stalled: f64 = stalls.iter().map(|stall| stall.to - stall.from).sum();
 
     let mut canvas = Canvas::default();
-    canvas.group(&course.pen.class(), None);
+    canvas.group(&course.pen.class());
     canvas.rect("f", 0.0, 2.0, 11.0, 11.0);
     canvas.close();
     canvas.text("strong", (17.0, 12.0), &fit(&course.pen.label(), SIZE, WIDTH - 17.0));
@@ -209,7 +209,7 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
             number::thousands(stall.from),
             number::thousands(stall.to)
         );
-        canvas.group("mark", Some(&tip));
+        canvas.group_of("mark", None, Some(&Tip::Words(tip)));
         canvas.rect("stall", from, TOP, wide, bottom2 - TOP);
         let middle = from + wide / 2.0;
         canvas.polygon(
@@ -219,7 +219,7 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
         canvas.close();
     }
     let parts = course.parts();
-    canvas.group(&format!("line {}", course.pen.class()), None);
+    canvas.group(&format!("line {}", course.pen.class()));
     let middle = |part: &Part| x.at((part.from + part.to) / 2.0);
     let above = parts.iter().map(|part| (middle(part), rate.at(part.most)));
     let under = parts.iter().rev().map(|part| (middle(part), rate.at(part.least)));
@@ -244,7 +244,7 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     }
     canvas.close();
     for part in &parts {
-        canvas.group("mark", Some(&tip(part)));
+        canvas.group_of("mark", None, Some(&Tip::Words(tip(part))));
         let (from, to) = (x.at(part.from), x.at(part.to));
         canvas.rect("hit", from, TOP, (to - from).max(1.0), bottom2 - TOP);
         canvas.close();

@@ -8,7 +8,7 @@ use super::super::number;
 use super::super::palette;
 use super::super::ratios::Ratio;
 use super::super::scale::Scale;
-use super::super::svg::{Canvas, Chart, fit, width};
+use super::super::svg::{Canvas, Chart, Tip, fit, width};
 use super::{SIZE, label_room};
 
 /// An engine, or the best of all.
@@ -32,7 +32,7 @@ pub(crate) struct Panel {
     /// Of the workloads that both have done to the end.
     pub(crate) mean: Option<f64>,
     /// The ratio of each workload, and what the dot says.
-    pub(crate) dots: Vec<(Ratio, String)>,
+    pub(crate) dots: Vec<(Ratio, Tip)>,
 }
 
 /// The words around the rows.
@@ -240,20 +240,14 @@ fn draw_row(
         None => "c0".to_owned(),
         Some(slot) => palette::class(slot),
     };
-    canvas.group(&class, None);
+    canvas.group(&class);
     if let Some(mean) = shown.mean {
         let (from, to) = (one.min(x.at(mean)), one.max(x.at(mean)));
         canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
     }
     for (ratio, tip) in &shown.dots {
         let class = if ratio.cut { "hollow" } else { "dot" };
-        if tips {
-            canvas.group("mark", Some(tip));
-        }
-        canvas.circle(class, (x.at(ratio.value), middle), 3.4);
-        if tips {
-            canvas.close();
-        }
+        canvas.circle(class, (x.at(ratio.value), middle), 3.4, Some(tip).filter(|_| tips));
     }
     if let Some(mean) = shown.mean {
         canvas.rect("f", x.at(mean) - 1.5, middle - 8.0, 3.0, 16.0);
