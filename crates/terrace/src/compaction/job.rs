@@ -78,7 +78,9 @@ impl CompactionJob {
         // A value that was read from a value file.
         let mut value = Vec::new();
         let mut values_ahead = ValuesAhead::of_whole_scan();
-        let has_moving = self.version.values.iter().any(|used| self.empties(used));
+        let has_moving = self.plan.files().flat_map(|file| &file.values).any(|input| {
+            self.version.values.get(input.file).is_some_and(|used| self.empties(used))
+        });
         match &range.from {
             None => merged.seek_to_first(),
             Some(from) => merged.seek(&internal_key::encode(from, MAX_SEQUENCE, KIND_FOR_SEEK)),

@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::{CreateOptions, FileSyncer, RandomAccessFile, WritableFile, system_call};
@@ -96,12 +97,14 @@ pub(super) struct PosixRandomFile {
     file: File,
     path: Box<Path>,
     size: u64,
+    /// Whether the system does not tell what of the file is in memory.
+    hides_memory: AtomicBool,
 }
 
 impl PosixRandomFile {
     pub(super) fn new(file: File, path: &Path, size: u64) -> Self {
         system_call::do_not_read_ahead(&file);
-        PosixRandomFile { file, path: path.into(), size }
+        PosixRandomFile { file, path: path.into(), size, hides_memory: AtomicBool::new(false) }
     }
 }
 
@@ -124,10 +127,22 @@ impl RandomAccessFile for PosixRandomFile {
     }
 
     fn read_in_memory(&self, offset: u64, buffer: &mut [u8]) -> Option<usize> {
+        if self.hides_memory.load(Ordering::Relaxed) {
+            return None;
+        }
         let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(left);
-        let read = system_call::read_in_memory(&self.file, offset, &mut buffer[..wanted]);
-        read.filter(|&read| read == wanted)
+        match system_call::read_in_memory(&self.file, offset, &mut buffer[..wanted]) {
+            Ok(read) => Some(read).filter(|&read| read == wanted),
+            Err(error) => {
+                let is_told =
+                    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                if !is_told {
+                    self.hides_memory.store(true, Ordering::Relaxed);
+                }
+                None
+            }
+        }
     }
 
     fn size(&self) -> u64 {

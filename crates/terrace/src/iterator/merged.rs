@@ -154,7 +154,6 @@ impl Merged {
     pub(super) fn show_ahead(
         &mut self,
         backward: bool,
-        most: usize,
         show: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) {
         let source = match self {
@@ -162,7 +161,7 @@ impl Merged {
             Merged::Many(merging) => merging.current_mut(),
         };
         if let Some(table) = source.and_then(Source::table_mut) {
-            table.show_ahead(backward, most, show);
+            table.show_ahead(backward, show);
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct ValuesAhead {
     scan_length: Arc<ValueScanLength>,
     /// Values that were read since the last seek, this one included.
     read: usize,
+    /// Values that were asked for since then, expected ones.
+    asked: usize,
     /// How many are asked for the next time; 0 until the scan has waited for one.
     window: usize,
     pointers: Vec<ValuePointer>,
@@ -28,13 +30,14 @@ pub(crate) struct ValuesAhead {
 
 impl ValuesAhead {
     pub(crate) fn new(scan_length: Arc<ValueScanLength>) -> Self {
-        ValuesAhead { scan_length, read: 0, window: 0, pointers: Vec::new() }
+        ValuesAhead { scan_length, read: 0, asked: 0, window: 0, pointers: Vec::new() }
     }
 
     /// For a scan that reads all values, and tells nothing about how far others go.
     pub(crate) fn of_whole_scan() -> Self {
-        let scan_length = Arc::default();
-        ValuesAhead { scan_length, read: usize::MAX, window: MOST, pointers: Vec::new() }
+        let mut ahead = Self::new(Arc::default());
+        (ahead.read, ahead.window) = (usize::MAX, MOST);
+        ahead
     }
 
     /// Ends the scan, and begins another.
@@ -43,7 +46,7 @@ impl ValuesAhead {
             let went_on = self.read.saturating_sub(1);
             self.scan_length.note(u8::try_from(went_on).unwrap_or(u8::MAX));
         }
-        (self.read, self.window) = (0, 0);
+        (self.read, self.asked, self.window) = (0, 0, 0);
     }
 
     /// Before the scan reads the value where `inner` stands, or, backward, behind that: passes the
@@ -74,30 +77,30 @@ impl ValuesAhead {
     }
 
     fn ask(&mut self, inner: &mut Merged, backward: bool, ask: impl FnOnce(&[ValuePointer])) {
-        let expected = (self.scan_length.expected() + 1).saturating_sub(self.read);
-        let most = match (expected, self.read) {
-            (0, 0 | 1) => return,
-            (0, _) => self.window,
-            _ => expected,
+        let expected = 1 + self.scan_length.expected();
+        let goes_further = self.read > expected.max(1);
+        let most = match goes_further {
+            true => self.window,
+            false => expected.saturating_sub(self.read.max(1 + self.asked)),
         };
-        let Self { pointers, window, .. } = self;
-        pointers.clear();
-        let (mut bytes, mut shown) = (0, 0);
-        inner.show_ahead(backward, most, &mut |key, value| {
-            shown += 1;
-            if let Some(pointer) =
-                Some(value).filter(|_| is_pointer(key)).and_then(ValuePointer::decode)
-            {
-                bytes += pointer.length;
-                pointers.push(pointer);
-            }
-            bytes < MOST_ASKED
-        });
-        if shown == 0 {
+        if most == 0 {
             return;
         }
-        if expected == 0 {
-            *window = (*window * 2).min(MOST);
+        let Self { pointers, .. } = self;
+        pointers.clear();
+        let mut bytes = 0;
+        inner.show_ahead(backward, &mut |key, value| {
+            let pointer = Some(value).filter(|_| is_pointer(key)).and_then(ValuePointer::decode);
+            bytes += pointer.map_or(0, |pointer| pointer.length);
+            pointers.extend(pointer);
+            pointers.len() < most && bytes < MOST_ASKED
+        });
+        if pointers.is_empty() {
+            return;
+        }
+        match goes_further {
+            true => self.window = (self.window * 2).min(MOST),
+            false => self.asked += pointers.len(),
         }
         ask(pointers);
     }

@@ -7,7 +7,8 @@ pub(super) struct EntriesAhead {
     /// The number of the block.
     at: usize,
     backward: bool,
-    /// At the first entry that was not shown.
+    /// Where the first entry began that was shown, and the next one that will be.
+    from: usize,
     iter: BlockIter,
     /// Where those begin that were shown the last time.
     shown: Vec<usize>,
@@ -20,22 +21,21 @@ impl EntriesAhead {
         if !backward {
             iter.next();
         }
-        EntriesAhead { at, backward, iter, shown: Vec::new() }
+        EntriesAhead { at, backward, from: scan.offset(), iter, shown: Vec::new() }
     }
 
-    /// Whether this is ahead of a scan of block `at` in this direction.
-    pub(super) fn is_of(&self, at: usize, backward: bool) -> bool {
-        (self.at, self.backward) == (at, backward)
+    /// Whether this is ahead of a scan of block `at` in this direction, and not far away.
+    pub(super) fn is_ahead_of(&self, at: usize, backward: bool, scan: &BlockIter) -> bool {
+        let (from, to) = (self.from, self.iter.offset());
+        let scan = scan.offset();
+        let is_within =
+            if backward { scan <= from && scan >= to } else { scan >= from && scan < to };
+        (self.at, self.backward) == (at, backward) && (is_within || !self.iter.valid())
     }
 
-    /// Shows the next entries, `most` of them at most, and no more once `show` returns false; nothing
-    /// before `scan` has come to the second half of those that were shown the last time.
-    pub(super) fn show(
-        &mut self,
-        scan: &BlockIter,
-        most: usize,
-        show: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) {
+    /// Shows the next entries, up to one for which `show` returns false; nothing before `scan` has
+    /// come to the second half of those that were shown the last time.
+    pub(super) fn show(&mut self, scan: &BlockIter, show: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         if let Some(&middle) = self.shown.get(self.shown.len() / 2) {
             let is_before =
                 if self.backward { scan.offset() > middle } else { scan.offset() < middle };
@@ -44,7 +44,7 @@ impl EntriesAhead {
             }
         }
         self.shown.clear();
-        while self.iter.valid() && self.shown.len() < most {
+        while self.iter.valid() {
             self.shown.push(self.iter.offset());
             let goes_on = show(self.iter.key(), self.iter.value());
             if self.backward {

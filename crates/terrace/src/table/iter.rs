@@ -48,7 +48,7 @@ pub(crate) struct TableIter {
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
-    /// Of a scan that has looked ahead since its last seek.
+    /// Of a scan that has looked ahead.
     ahead: Option<Box<EntriesAhead>>,
     /// Keeps the block in a cache of the program's.
     hold: Option<Box<HeldBlock>>,
@@ -299,30 +299,25 @@ impl TableIter {
         self.enter(at)
     }
 
-    /// Shows what a scan comes to next in this block, as far as it was not shown since the last seek:
-    /// forward, entries behind this one, and backward, this one and those before it. `most` of them
-    /// at most, and no more once `show` returns false; nothing before the scan has come to the second
-    /// half of what was shown.
+    /// Shows what a scan comes to next in this block, as far as it was not shown before: forward,
+    /// entries behind this one, and backward, this one and those before it, up to one for which `show`
+    /// returns false. Nothing before the scan has come to the second half of what was shown.
     pub(crate) fn show_ahead(
         &mut self,
         backward: bool,
-        most: usize,
         show: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) {
         if !self.block.valid() {
             return;
         }
+        let ahead = self.ahead.take();
+        let ahead = ahead.filter(|ahead| ahead.is_ahead_of(self.at, backward, &self.block));
         let new = || Box::new(EntriesAhead::new(self.at, backward, &self.block));
-        let ahead = match self.ahead.take().filter(|ahead| ahead.is_of(self.at, backward)) {
-            Some(ahead) => self.ahead.insert(ahead),
-            None => self.ahead.insert(new()),
-        };
-        ahead.show(&self.block, most, show);
+        self.ahead.insert(ahead.unwrap_or_else(new)).show(&self.block, show);
     }
 
     /// Begins to count what a scan passes, unless it comes from a neighbouring table.
     fn begin(&mut self) {
-        self.ahead = None;
         if !std::mem::take(&mut self.continues) {
             self.passed = 0;
         }

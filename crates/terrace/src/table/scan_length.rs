@@ -8,8 +8,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The average moves by one part in this many.
-const WEIGHT: u32 = 16;
 const ONE: u32 = 1 << 16;
 
 /// An average over the last few scans, of the blocks or the values that each went on to, up to `MOST`:
@@ -25,11 +23,15 @@ impl<const MOST: u8> Clone for ScanLength<MOST> {
 }
 
 impl<const MOST: u8> ScanLength<MOST> {
+    /// The average moves by one part in this many: one scan of the greatest length adds less than a
+    /// half.
+    const WEIGHT: u32 = 2 * MOST as u32 + 1;
+
     /// A scan went on to so many.
     pub(crate) fn note(&self, count: u8) {
         let average = self.0.load(Ordering::Relaxed);
         let count = u32::from(count.min(MOST)) * ONE;
-        let next = average - average / WEIGHT + count / WEIGHT;
+        let next = average - average / Self::WEIGHT + count / Self::WEIGHT;
         if next != average {
             self.0.store(next, Ordering::Relaxed);
         }
@@ -49,19 +51,23 @@ mod tests {
 
     #[test]
     fn the_average_of_scans_is_learnt_and_forgotten() {
-        const MOST: u8 = 8;
+        check::<8>();
+        check::<32>();
+    }
+
+    fn check<const MOST: u8>() {
         let length = ScanLength::<MOST>::default();
         assert_eq!(length.expected(), 0);
         length.note(u8::MAX);
         assert_eq!(length.expected(), 0);
-        (0..100).for_each(|_| length.note(2));
+        (0..400).for_each(|_| length.note(2));
         assert_eq!(length.expected(), 2);
         // Now and then a long one changes nothing.
         length.note(u8::MAX);
         assert_eq!(length.expected(), 2);
-        (0..100).for_each(|_| length.note(u8::MAX));
+        (0..600).for_each(|_| length.note(u8::MAX));
         assert_eq!(length.expected(), usize::from(MOST));
-        (0..100).for_each(|_| length.note(0));
+        (0..600).for_each(|_| length.note(0));
         assert_eq!(length.expected(), 0);
     }
 }

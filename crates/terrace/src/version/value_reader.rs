@@ -129,14 +129,19 @@ impl ValueReader {
     }
 
     /// Asks the device for the values that `pointers` lead to, [`MOST_ASKED`] bytes of them, without
-    /// waiting. A hint.
-    pub(crate) fn ask(&self, files: &ValueFileMap, pointers: impl Iterator<Item = ValuePointer>) {
+    /// waiting, and returns how many of the pointers that were. A hint.
+    pub(crate) fn ask(
+        &self,
+        files: &ValueFileMap,
+        pointers: impl Iterator<Item = ValuePointer>,
+    ) -> usize {
         let mut run: Option<(&UsedValueFile, Range<u64>)> = None;
-        let mut asked = 0;
+        let (mut taken, mut asked) = (0, 0);
         for ValuePointer { file, offset, length, .. } in pointers {
             if asked >= MOST_ASKED {
                 break;
             }
+            taken += 1;
             asked += length;
             let Some(used) = files.get(file) else { continue };
             let end = payload_end(offset, length).filter(|&end| end <= used.size);
@@ -149,16 +154,29 @@ impl ValueReader {
                 {
                     *range = range.start.min(offset)..range.end.max(end);
                 }
-                _ => self.ask_for(files, run.replace((used, offset..end))),
+                _ => self.ask_for(run.replace((used, offset..end))),
             }
         }
-        self.ask_for(files, run);
+        self.ask_for(run);
+        taken
     }
 
-    fn ask_for(&self, files: &ValueFileMap, run: Option<(&UsedValueFile, Range<u64>)>) {
+    fn ask_for(&self, run: Option<(&UsedValueFile, Range<u64>)>) {
         let Some((used, Range { start, end })) = run else { return };
-        let Ok(open) = self.open(files, &used.file, end) else { return };
-        open.file.will_need(start, usize::try_from(end - start).unwrap_or(usize::MAX));
+        let known = used.file.open.load_full();
+        // No file is worth being closed for a hint.
+        let open = match known.filter(|open| open.file.size() >= end) {
+            Some(open) => open,
+            None if self.count.load(Ordering::Relaxed) >= self.capacity => return,
+            None => match self.open_anew(&used.file) {
+                Ok(open) => open,
+                Err(_) => return,
+            },
+        };
+        if open.file.reads_in_background() {
+            let length = usize::try_from((end - start).min(MOST_ASKED)).unwrap_or(usize::MAX);
+            open.file.will_need(start, length);
+        }
     }
 
     /// A value file that is open, with its first `needed` bytes if it has as many.
@@ -175,25 +193,34 @@ impl ValueReader {
         if let Some(open) = file.open.load_full().filter(|open| open.file.size() >= needed) {
             return Ok(open);
         }
-        let path = self.dir.join(filename::values(file.number));
-        let opened = match self.env.open_random(&path, ReadAccess::Pread) {
+        let opened = match self.open_anew(file) {
             Err(error) if error.is_out_of_descriptors() => {
                 // Twice: the first time may do no more than clear marks.
                 (0..2).for_each(|_| self.close_some(files));
-                self.env.open_random(&path, ReadAccess::Pread)
+                self.open_anew(file)
             }
             opened => opened,
         };
-        let opened = opened.map_err(|error| match error.kind() {
+        let open = opened.map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
+                let path = self.dir.join(filename::values(file.number));
                 let path = path.display();
                 Error::corruption(format!("{path}: missing, and tables point into it"))
             }
             _ => error,
         })?;
-        if self.count.fetch_add(1, Ordering::Relaxed) >= self.capacity {
+        if self.count.load(Ordering::Relaxed) > self.capacity {
             self.close_some(files);
+            file.open.store(Some(open.clone()));
         }
+        Ok(open)
+    }
+
+    /// Opens a value file once more.
+    fn open_anew(&self, file: &ValueFile) -> Result<Arc<OpenValueFile>> {
+        let path = self.dir.join(filename::values(file.number));
+        let opened = self.env.open_random(&path, ReadAccess::Pread)?;
+        self.count.fetch_add(1, Ordering::Relaxed);
         let open = Arc::new(OpenValueFile { file: opened, count: self.count.clone() });
         file.open.store(Some(open.clone()));
         Ok(open)

@@ -190,11 +190,66 @@ fn short_scans_ask_for_what_scans_before_have_read() {
         counts
     };
     assert_eq!(scans(0), [100, 0]);
-    scans(10);
+    for _ in 0..3 {
+        scans(10);
+    }
     let [waits, asked] = scans(10);
-    assert!(waits < 200 && asked < 1500, "{waits} waits for 1100 values, {asked} asked for");
-    scans(0);
+    assert!(waits < 200 && asked < 1150, "{waits} waits for 1100 values, {asked} asked for");
+    for _ in 0..8 {
+        scans(0);
+    }
     assert_eq!(scans(0), [100, 0]);
+    // One long scan is no habit.
+    assert_eq!(db.iter().unwrap().count() as u32, KEYS);
+    assert_eq!(scans(0), [100, 0]);
+}
+
+/// Of several runs, each of which would be asked for all.
+#[test]
+fn short_scans_of_several_runs_ask_for_no_more() {
+    let (db, pages) = filled();
+    for number in (0..KEYS).filter(|number| number % 8 == 1) {
+        db.put(key(number), value(number)).unwrap();
+    }
+    db.flush().unwrap();
+    let scans = || {
+        pages.take();
+        for number in 0..300 {
+            let mut cursor = db.cursor().unwrap();
+            cursor.seek(key(number * 7919 % (KEYS - 100)));
+            (0..10).for_each(|_| cursor.next());
+            assert!(cursor.valid());
+        }
+        pages.waits.swap(0, Ordering::SeqCst);
+        pages.take()[1] / SIZE as u64
+    };
+    scans();
+    let asked = scans();
+    assert!(asked < 300 * 14, "{asked} asked for by 300 scans of 11 values");
+}
+
+/// Pointers here and there among values that are in the tables.
+#[test]
+fn a_scan_of_few_pointers_asks_for_them() {
+    let disk = Disk::default();
+    let pages = disk.pages.clone();
+    let db = Db::open("/db", options(disk)).unwrap();
+    let is_large = |number: u32| number.is_multiple_of(10);
+    for number in 0..KEYS {
+        let value = if is_large(number) { value(number) } else { b"small".to_vec() };
+        db.put(key(number), value).unwrap();
+    }
+    db.compact_range::<&[u8]>(..).unwrap();
+    for backward in [false, true] {
+        pages.take();
+        let entries = db.iter().unwrap();
+        let count = if backward { entries.rev().count() } else { entries.count() };
+        let [waits, asked] = pages.take();
+        assert_eq!(count as u32, KEYS);
+        let large = u64::from(KEYS / 10);
+        assert!(waits < large / 5, "{waits} waits for {large} values");
+        assert!(asked < large * (SIZE as u64 + 100), "{asked} bytes asked for");
+    }
 }
 
 #[test]
@@ -209,6 +264,23 @@ fn lookups_of_several_keys_wait_for_one_of_a_group() {
     pages.all.store(true, Ordering::SeqCst);
     db.multi_get(&[key(1), key(2)]).unwrap();
     assert_eq!(pages.take(), [0, 0]);
+}
+
+/// More bytes than the device is asked for at once.
+#[test]
+fn lookups_of_large_values_ask_again() {
+    let disk = Disk::default();
+    let pages = disk.pages.clone();
+    let db = Db::open("/db", options(disk)).unwrap();
+    for number in 0..16 {
+        db.put(key(number), vec![number as u8; 300_000]).unwrap();
+    }
+    db.compact_range::<&[u8]>(..).unwrap();
+    pages.take();
+    let keys: Vec<_> = (0..16).map(key).collect();
+    assert!(db.multi_get(&keys).unwrap().iter().flatten().all(|value| value.len() == 300_000));
+    let [waits, _] = pages.take();
+    assert!(waits <= 4, "{waits} waits for 16 values");
 }
 
 /// Garbage collection copies what is left of value files.

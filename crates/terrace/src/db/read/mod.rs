@@ -301,15 +301,15 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
             },
         )?;
         left.clear();
-        // Where one of them is waited for, all others of the group are read meanwhile.
-        let mut asked = false;
+        // Where one of them is waited for, the others of the group are read meanwhile.
+        let mut asked = 0;
         for (number, (at, pointer)) in pointed.iter().enumerate() {
             let mut ask = || {
-                if !std::mem::replace(&mut asked, true) {
+                if number >= asked {
                     let others = pointed[number..].iter();
                     let others =
-                        others.filter_map(|(_, other)| ValuePointer::decode(other.as_slice()));
-                    core.files.values.ask(&view.version.values, others);
+                        others.map_while(|(_, other)| ValuePointer::decode(other.as_slice()));
+                    asked = number + core.files.values.ask(&view.version.values, others);
                 }
             };
             let mut read = Vec::new();

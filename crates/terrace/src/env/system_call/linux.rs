@@ -22,11 +22,15 @@ pub(in crate::env) fn sync(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Reads what the page cache has of a range, from its beginning; `None` if that is nothing, or cannot
-/// be told.
-pub(in crate::env) fn read_in_memory(file: &File, offset: u64, buffer: &mut [u8]) -> Option<usize> {
+/// Reads what the page cache has of a range, from its beginning. An error of the kind `WouldBlock` if
+/// that is nothing, and another where it cannot be told.
+pub(in crate::env) fn read_in_memory(
+    file: &File,
+    offset: u64,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
     let parts = &mut [io::IoSliceMut::new(buffer)];
-    rustix::io::preadv2(file, parts, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()
+    Ok(rustix::io::preadv2(file, parts, offset, rustix::io::ReadWriteFlags::NOWAIT)?)
 }
 
 /// Whether [`will_need`] does anything.

@@ -22,8 +22,8 @@ pub(in crate::env) fn sync(file: &File) -> io::Result<()> {
 }
 
 /// Reads what the page cache has of a range: that cannot be told.
-pub(in crate::env) fn read_in_memory(_: &File, _: u64, _: &mut [u8]) -> Option<usize> {
-    None
+pub(in crate::env) fn read_in_memory(_: &File, _: u64, _: &mut [u8]) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Whether [`will_need`] does anything.
