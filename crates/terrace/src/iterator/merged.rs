@@ -150,6 +150,15 @@ impl Merged {
         source.table()?.lone_block()
     }
 
+    /// See [`TableIter::shown_ahead`].
+    pub(super) fn shown_ahead(&self, backward: bool) -> usize {
+        let source = match self {
+            Merged::Single(source) => Some(&**source),
+            Merged::Many(merging) => merging.current(),
+        };
+        source.and_then(Source::table).map_or(0, |table| table.shown_ahead(backward))
+    }
+
     /// See [`TableIter::show_ahead`].
     pub(super) fn show_ahead(
         &mut self,

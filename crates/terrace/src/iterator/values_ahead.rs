@@ -21,8 +21,6 @@ pub(crate) struct ValuesAhead {
     scan_length: Arc<ValueScanLength>,
     /// Values that were read since the last seek, this one included.
     read: usize,
-    /// Values that were asked for since then, expected ones.
-    asked: usize,
     /// How many are asked for the next time; 0 until the scan has waited for one.
     window: usize,
     pointers: Vec<ValuePointer>,
@@ -30,7 +28,7 @@ pub(crate) struct ValuesAhead {
 
 impl ValuesAhead {
     pub(crate) fn new(scan_length: Arc<ValueScanLength>) -> Self {
-        ValuesAhead { scan_length, read: 0, asked: 0, window: 0, pointers: Vec::new() }
+        ValuesAhead { scan_length, read: 0, window: 0, pointers: Vec::new() }
     }
 
     /// For a scan that reads all values, and tells nothing about how far others go.
@@ -46,7 +44,7 @@ impl ValuesAhead {
             let went_on = self.read.saturating_sub(1);
             self.scan_length.note(u8::try_from(went_on).unwrap_or(u8::MAX));
         }
-        (self.read, self.asked, self.window) = (0, 0, 0);
+        (self.read, self.window) = (0, 0);
     }
 
     /// Before the scan reads the value where `inner` stands, or, backward, behind that: passes the
@@ -78,10 +76,11 @@ impl ValuesAhead {
 
     fn ask(&mut self, inner: &mut Merged, backward: bool, ask: impl FnOnce(&[ValuePointer])) {
         let expected = 1 + self.scan_length.expected();
-        let goes_further = self.read > expected.max(1);
+        let goes_further = self.read > expected;
         let most = match goes_further {
             true => self.window,
-            false => expected.saturating_sub(self.read.max(1 + self.asked)),
+            // Each run is asked for as many: which of them comes next is not known.
+            false => expected.saturating_sub(self.read + inner.shown_ahead(backward)),
         };
         if most == 0 {
             return;
@@ -98,9 +97,8 @@ impl ValuesAhead {
         if pointers.is_empty() {
             return;
         }
-        match goes_further {
-            true => self.window = (self.window * 2).min(MOST),
-            false => self.asked += pointers.len(),
+        if goes_further {
+            self.window = (self.window * 2).min(MOST);
         }
         ask(pointers);
     }

@@ -33,6 +33,14 @@ impl EntriesAhead {
         (self.at, self.backward) == (at, backward) && (is_within || !self.iter.valid())
     }
 
+    /// How many entries were shown the last time that `scan` has not come to.
+    pub(super) fn left(&self, scan: &BlockIter) -> usize {
+        let is_left = |&&shown: &&usize| {
+            if self.backward { shown < scan.offset() } else { shown > scan.offset() }
+        };
+        self.shown.iter().filter(is_left).count()
+    }
+
     /// Shows the next entries, up to one for which `show` returns false; nothing before `scan` has
     /// come to the second half of those that were shown the last time.
     pub(super) fn show(&mut self, scan: &BlockIter, show: &mut dyn FnMut(&[u8], &[u8]) -> bool) {

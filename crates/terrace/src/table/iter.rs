@@ -299,6 +299,13 @@ impl TableIter {
         self.enter(at)
     }
 
+    /// How many entries were shown the last time that the scan has not come to.
+    pub(crate) fn shown_ahead(&self, backward: bool) -> usize {
+        let ahead = self.ahead.as_ref().filter(|_| self.block.valid());
+        let ahead = ahead.filter(|ahead| ahead.is_ahead_of(self.at, backward, &self.block));
+        ahead.map_or(0, |ahead| ahead.left(&self.block))
+    }
+
     /// Shows what a scan comes to next in this block, as far as it was not shown before: forward,
     /// entries behind this one, and backward, this one and those before it, up to one for which `show`
     /// returns false. Nothing before the scan has come to the second half of what was shown.

@@ -204,28 +204,31 @@ fn short_scans_ask_for_what_scans_before_have_read() {
     assert_eq!(scans(0), [100, 0]);
 }
 
-/// Of several runs, each of which would be asked for all.
+/// Which of several runs has the next entry is not known, so each is asked for as many.
 #[test]
-fn short_scans_of_several_runs_ask_for_no_more() {
+fn short_scans_of_several_runs_wait_for_few_values() {
     let (db, pages) = filled();
-    for number in (0..KEYS).filter(|number| number % 8 == 1) {
+    for number in (0..KEYS).filter(|number| number % 3 == 1) {
         db.put(key(number), value(number)).unwrap();
     }
     db.flush().unwrap();
     let scans = || {
         pages.take();
+        let mut counts = [0, 0];
         for number in 0..300 {
             let mut cursor = db.cursor().unwrap();
             cursor.seek(key(number * 7919 % (KEYS - 100)));
             (0..10).for_each(|_| cursor.next());
             assert!(cursor.valid());
+            let [waits, asked] = pages.take();
+            counts = [counts[0] + waits, counts[1] + asked / SIZE as u64];
         }
-        pages.waits.swap(0, Ordering::SeqCst);
-        pages.take()[1] / SIZE as u64
+        counts
     };
     scans();
-    let asked = scans();
-    assert!(asked < 300 * 14, "{asked} asked for by 300 scans of 11 values");
+    let [waits, asked] = scans();
+    println!("{waits} waits, {asked} asked for");
+    assert!(waits < 300 * 4 && asked < 300 * 25, "{waits} waits, {asked} asked for, of 3300");
 }
 
 /// Pointers here and there among values that are in the tables.
