@@ -145,9 +145,9 @@ impl KeyOrder {
         }
     }
 
-    /// Does what `find_shortest_separator` does, for tables that need not have LevelDB's bytes: in the
-    /// bytewise order shorter where the keys differ first in neighbouring bytes, as every other pair of random
-    /// digits does. LevelDB leaves those as they are.
+    /// Does what `find_shortest_separator` does, for tables that need not have LevelDB's bytes: in
+    /// the bytewise order shorter where the keys differ first in neighbouring bytes, as every other
+    /// pair of random digits does. LevelDB leaves those as they are.
     pub(crate) fn shorten_towards(&self, start: &mut Vec<u8>, limit: &[u8]) {
         if !self.is_bytewise() {
             return self.find_shortest_separator(start, limit);

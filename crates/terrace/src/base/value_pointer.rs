@@ -34,6 +34,11 @@ impl ValuePointer {
         bytes
     }
 
+    /// The pointer that the entry with this internal key has in place of a value, if it has one.
+    pub(crate) fn of_entry(internal_key: &[u8], value: &[u8]) -> Option<Self> {
+        if is_pointer(internal_key) { Self::decode(value) } else { None }
+    }
+
     /// `None` if `bytes` are no pointer, or one to more than a value can be.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut number = || get_varint64(&mut bytes);

@@ -135,9 +135,8 @@ impl RandomAccessFile for PosixRandomFile {
         match system_call::read_in_memory(&self.file, offset, &mut buffer[..wanted]) {
             Ok(read) => Some(read).filter(|&read| read == wanted),
             Err(error) => {
-                let is_told =
-                    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-                if !is_told {
+                use ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+                if matches!(error.kind(), Unsupported | InvalidInput | PermissionDenied) {
                     self.hides_memory.store(true, Ordering::Relaxed);
                 }
                 None

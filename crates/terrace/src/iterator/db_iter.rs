@@ -18,7 +18,6 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
@@ -28,12 +27,11 @@ use crate::base::internal_key::{
 use crate::base::mutation::mutated;
 use crate::base::value_pointer::{MAX_POINTER_SIZE, ValuePointer};
 use crate::table::TableIter;
-use crate::version::value_reader::ValueScanLength;
 
 use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
 use super::deleted_run::DeletedRun;
 use super::merged::Merged;
-use super::values_ahead::ValuesAhead;
+use super::values_ahead::{PointedValues, ValuesAhead};
 
 /// Entries to step over, forward or back, before another seek is made.
 const MOST_STEPS: usize = 8;
@@ -45,24 +43,6 @@ enum Direction {
     /// Forward at an entry that has a pointer in place of a value.
     AtPointer,
     Backward,
-}
-
-/// Reads the values that entries of a table point at.
-pub(crate) trait PointedValues {
-    /// Reads the value that `pointer` leads to into `value`, whose contents go, and calls
-    /// `before_waiting` if the device has to be waited for.
-    fn read_value(
-        &self,
-        pointer: &[u8],
-        value: &mut Vec<u8>,
-        before_waiting: &mut dyn FnMut(),
-    ) -> Result<()>;
-
-    /// Asks the device for what `pointers` lead to. A hint.
-    fn ask_for_values(&self, pointers: &[ValuePointer]);
-
-    /// How many values scans read that have waited for values.
-    fn scan_length(&self) -> Arc<ValueScanLength>;
 }
 
 /// See the [module](self).

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::base::value_pointer::{ValuePointer, is_pointer};
+use crate::base::error::Result;
+use crate::base::value_pointer::ValuePointer;
 use crate::version::value_reader::{MOST_ASKED, ValueScanLength};
 
 use super::merged::Merged;
@@ -16,11 +17,31 @@ use super::merged::Merged;
 const FIRST: usize = 4;
 const MOST: usize = 64;
 
+/// Reads the values that entries of a table point at.
+pub(crate) trait PointedValues {
+    /// Reads the value that `pointer` leads to into `value`, whose contents go, and calls
+    /// `before_waiting` if the device has to be waited for.
+    fn read_value(
+        &self,
+        pointer: &[u8],
+        value: &mut Vec<u8>,
+        before_waiting: &mut dyn FnMut(),
+    ) -> Result<()>;
+
+    /// Asks the device for what `pointers` lead to. A hint.
+    fn ask_for_values(&self, pointers: &[ValuePointer]);
+
+    /// How many values scans read that have waited for values.
+    fn scan_length(&self) -> Arc<ValueScanLength>;
+}
+
 /// See the [module](self).
 pub(crate) struct ValuesAhead {
     scan_length: Arc<ValueScanLength>,
-    /// Values that were read since the last seek, this one included.
+    /// Values that were read since the last seek or turn, this one included.
     read: usize,
+    /// Whether that was on the way back.
+    backward: bool,
     /// How many are asked for the next time; 0 until the scan has waited for one.
     window: usize,
     pointers: Vec<ValuePointer>,
@@ -28,7 +49,7 @@ pub(crate) struct ValuesAhead {
 
 impl ValuesAhead {
     pub(crate) fn new(scan_length: Arc<ValueScanLength>) -> Self {
-        ValuesAhead { scan_length, read: 0, window: 0, pointers: Vec::new() }
+        ValuesAhead { scan_length, read: 0, backward: false, window: 0, pointers: Vec::new() }
     }
 
     /// For a scan that reads all values, and tells nothing about how far others go.
@@ -55,6 +76,9 @@ impl ValuesAhead {
         backward: bool,
         ask: impl FnOnce(&[ValuePointer]),
     ) {
+        if std::mem::replace(&mut self.backward, backward) != backward {
+            self.restart();
+        }
         self.read = self.read.saturating_add(1);
         if self.window > 0 {
             self.ask(inner, backward, ask);
@@ -89,7 +113,7 @@ impl ValuesAhead {
         pointers.clear();
         let mut bytes = 0;
         inner.show_ahead(backward, &mut |key, value| {
-            let pointer = Some(value).filter(|_| is_pointer(key)).and_then(ValuePointer::decode);
+            let pointer = ValuePointer::of_entry(key, value);
             bytes += pointer.map_or(0, |pointer| pointer.length);
             pointers.extend(pointer);
             pointers.len() < most && bytes < MOST_ASKED

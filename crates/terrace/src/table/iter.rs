@@ -48,7 +48,7 @@ pub(crate) struct TableIter {
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
-    /// Of a scan that has looked ahead.
+    /// Of a scan that has looked ahead in the block since its last seek.
     ahead: Option<Box<EntriesAhead>>,
     /// Keeps the block in a cache of the program's.
     hold: Option<Box<HeldBlock>>,
@@ -302,13 +302,13 @@ impl TableIter {
     /// How many entries were shown the last time that the scan has not come to.
     pub(crate) fn shown_ahead(&self, backward: bool) -> usize {
         let ahead = self.ahead.as_ref().filter(|_| self.block.valid());
-        let ahead = ahead.filter(|ahead| ahead.is_ahead_of(self.at, backward, &self.block));
+        let ahead = ahead.filter(|ahead| ahead.is_ahead_of(backward, &self.block));
         ahead.map_or(0, |ahead| ahead.left(&self.block))
     }
 
-    /// Shows what a scan comes to next in this block, as far as it was not shown before: forward,
-    /// entries behind this one, and backward, this one and those before it, up to one for which `show`
-    /// returns false. Nothing before the scan has come to the second half of what was shown.
+    /// Shows what a scan comes to next in this block, as far as it was not shown since the last
+    /// seek: forward, entries behind this one, and backward, this one and those before it, up to one for which `show`
+    /// returns false. Nothing while it has not come to more than half of what was shown.
     pub(crate) fn show_ahead(
         &mut self,
         backward: bool,
@@ -318,13 +318,14 @@ impl TableIter {
             return;
         }
         let ahead = self.ahead.take();
-        let ahead = ahead.filter(|ahead| ahead.is_ahead_of(self.at, backward, &self.block));
-        let new = || Box::new(EntriesAhead::new(self.at, backward, &self.block));
+        let ahead = ahead.filter(|ahead| ahead.is_ahead_of(backward, &self.block));
+        let new = || Box::new(EntriesAhead::new(backward, &self.block));
         self.ahead.insert(ahead.unwrap_or_else(new)).show(&self.block, show);
     }
 
     /// Begins to count what a scan passes, unless it comes from a neighbouring table.
     fn begin(&mut self) {
+        self.ahead = None;
         if !std::mem::take(&mut self.continues) {
             self.passed = 0;
         }
@@ -337,6 +338,7 @@ impl TableIter {
         if at == self.at && self.block.has_block() {
             return true;
         }
+        self.ahead = None;
         let handle = self.table.index().handle(at);
         if let (Some(given_back), Some(handle)) = (self.given_back, handle)
             && handle.offset >= given_back.saturating_add(BEHIND)

@@ -27,10 +27,11 @@ use super::value_files::{OpenValueFile, UsedValueFile, ValueFile, ValueFileMap, 
 /// How many values scans go on to read from where they are sought.
 pub(crate) type ValueScanLength = ScanLength<32>;
 
-/// Bytes that the device is asked for at once, at most, but for the last value.
+/// Bytes of values that the device is asked for at once, at most, but for the last one, of which it is
+/// no more either.
 pub(crate) const MOST_ASKED: u64 = 2 << 20;
 
-/// Bytes between two values that are read along rather than apart.
+/// Bytes between two values, at most, that are read along, unless the second has fewer.
 const APART: u64 = 16 << 10;
 
 /// Reads values, and keeps value files open.
@@ -105,15 +106,16 @@ impl ValueReader {
             Error::io_message(format!("{name}: out of memory for a value of {length} bytes"))
         })?;
         value.resize(stored, 0);
-        let read =
-            before_waiting.filter(|_| open.file.reads_in_background()).map(|before_waiting| {
-                let read = open.file.read_in_memory(offset, value);
-                if read.is_none() {
-                    before_waiting();
-                }
-                read
-            });
-        let read = match read.flatten() {
+        let mut in_memory = None;
+        if let Some(before_waiting) = before_waiting
+            && open.file.reads_in_background()
+        {
+            in_memory = open.file.read_in_memory(offset, value);
+            if in_memory.is_none() {
+                before_waiting();
+            }
+        }
+        let read = match in_memory {
             Some(read) => read,
             None => open.file.read_at(offset, value)?,
         };
@@ -146,11 +148,12 @@ impl ValueReader {
             let Some(used) = files.get(file) else { continue };
             let end = payload_end(offset, length).filter(|&end| end <= used.size);
             let Some(end) = end else { continue };
+            let (apart, end) = (APART.min(length), end.min(offset.saturating_add(MOST_ASKED)));
             match &mut run {
                 Some((known, range))
                     if known.file.number == file
-                        && offset <= range.end.saturating_add(APART)
-                        && end.saturating_add(APART) >= range.start =>
+                        && offset <= range.end.saturating_add(apart)
+                        && end.saturating_add(apart) >= range.start =>
                 {
                     *range = range.start.min(offset)..range.end.max(end);
                 }
@@ -174,8 +177,7 @@ impl ValueReader {
             },
         };
         if open.file.reads_in_background() {
-            let length = usize::try_from((end - start).min(MOST_ASKED)).unwrap_or(usize::MAX);
-            open.file.will_need(start, length);
+            open.file.will_need(start, usize::try_from(end - start).unwrap_or(usize::MAX));
         }
     }
 

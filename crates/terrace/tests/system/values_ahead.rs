@@ -255,6 +255,45 @@ fn a_scan_of_few_pointers_asks_for_them() {
     }
 }
 
+/// A scan of a cursor that has looked ahead to the end of the same block before.
+#[test]
+fn a_scan_from_before_the_last_one_waits_for_few_values() {
+    let (db, pages) = filled();
+    let mut cursor = db.cursor().unwrap();
+    cursor.seek(key(100));
+    (0..200).for_each(|_| cursor.next());
+    for from in (0..300).rev().step_by(10) {
+        pages.take();
+        cursor.seek(key(from));
+        (0..100).for_each(|_| cursor.next());
+        is_at(&cursor, from + 100);
+        let [waits, _] = pages.take();
+        assert!(waits < 25, "{waits} waits for 101 values from {from}");
+        // And back, from the other end.
+        (0..100).for_each(|_| cursor.prev());
+        is_at(&cursor, from);
+        let [waits, _] = pages.take();
+        assert!(waits < 25, "{waits} waits for 100 values before {}", from + 100);
+    }
+}
+
+/// A cursor that turns at each step is no scan.
+#[test]
+fn a_cursor_that_turns_asks_for_little() {
+    let (db, pages) = filled();
+    let mut cursor = db.cursor().unwrap();
+    cursor.seek(key(100));
+    (0..100).for_each(|_| cursor.next());
+    pages.take();
+    for _ in 0..100 {
+        cursor.prev();
+        cursor.next();
+    }
+    is_at(&cursor, 200);
+    let [_, asked] = pages.take();
+    assert!(asked < 100 * SIZE as u64, "{asked} bytes asked for by 200 turns");
+}
+
 #[test]
 fn lookups_of_several_keys_wait_for_one_of_a_group() {
     let (db, pages) = filled();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, ParsedKey, SequenceNumber, user_key};
-use crate::base::value_pointer::{ValuePointer, ValueUse, is_pointer};
+use crate::base::value_pointer::{ValuePointer, ValueUse};
 use crate::env::RandomAccessFile;
 use crate::table::{BlockEntries, Codecs, ScanItem, Table, TableOrder, TableProperties, rescue};
 use crate::version::file_meta::FileMeta;
@@ -40,10 +40,7 @@ impl Values<'_> {
             return;
         }
         let mut pointers = Vec::new();
-        entries.show(|key, value| {
-            let pointer = Some(value).filter(|_| is_pointer(key));
-            pointers.extend(pointer.and_then(ValuePointer::decode));
-        });
+        entries.show(|key, value| pointers.extend(ValuePointer::of_entry(key, value)));
         self.reader.ask(self.files, pointers.into_iter());
     }
 

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
-use crate::base::value_pointer::ValuePointer;
-use crate::iterator::db_iter::{DbIter, PointedValues};
-use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRanges};
+use crate::iterator::db_iter::DbIter;
+use crate::iterator::deleted_ranges::Beginning;
 use crate::iterator::merged::Merged;
-use crate::version::value_reader::ValueScanLength;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::read;
 use crate::db::read::expiring::expiry_check;
+use crate::db::read::held::Held;
 use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
 use crate::db::read::read_options::ReadOptions;
 use crate::db::read::sampling::sample_seek;
@@ -106,70 +105,6 @@ impl Limits {
 enum Direction {
     Forward,
     Backward,
-}
-
-/// What the cursor reads. Has files removed that only the cursor kept, once everything else of it is
-/// gone.
-struct Held {
-    /// `None` once it is let go.
-    view: Option<Arc<View>>,
-    core: Arc<DbImpl>,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.view = None;
-        self.core.background.purge_later();
-    }
-}
-
-impl PointedValues for Held {
-    fn read_value(
-        &self,
-        pointer: &[u8],
-        value: &mut Vec<u8>,
-        before_waiting: &mut dyn FnMut(),
-    ) -> Result<()> {
-        let (files, view) = (&self.core.files, self.view()?);
-        let values = &view.version.values;
-        files.sparing(|| files.values.read_or_wait(values, pointer, value, before_waiting))
-    }
-
-    fn ask_for_values(&self, pointers: &[ValuePointer]) {
-        if let Some(view) = &self.view {
-            self.core.files.values.ask(&view.version.values, pointers.iter().copied());
-        }
-    }
-
-    fn scan_length(&self) -> Arc<ValueScanLength> {
-        self.core.files.values.scan_length.clone()
-    }
-}
-
-impl Held {
-    fn view(&self) -> Result<&Arc<View>> {
-        self.view.as_ref().ok_or_else(|| self.core.files.closed_error())
-    }
-}
-
-impl DeletedRangeRecorder for Held {
-    fn deleted_ranges(&self) -> &DeletedRanges {
-        &self.core.views.deleted_ranges
-    }
-
-    fn watch(&self, from: &[u8], to: Option<&[u8]>) {
-        let core = &self.core;
-        if core.files.works_elsewhere() {
-            return;
-        }
-        // Writers may hold it for long.
-        if let Some(commit) = core.writes.commit.try_lock() {
-            let last = commit
-                .as_ref()
-                .map_or(core.views.visible_sequence(), |commit| commit.last_sequence);
-            core.views.deleted_ranges.watch(from, to, last);
-        }
-    }
 }
 
 impl Cursor {

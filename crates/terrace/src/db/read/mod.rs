@@ -5,6 +5,7 @@
 
 pub(super) mod cursor;
 pub(super) mod expiring;
+mod held;
 pub(super) mod pinned;
 pub(super) mod range;
 pub(super) mod read_options;
