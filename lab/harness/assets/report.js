@@ -51,14 +51,14 @@
     if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
     return typeof a === "number" ? -1 : 1;
   }
-  function sort(table, head, column) {
-    var heads = table.tHead.rows[0].cells;
+  function sort(table, header, column) {
+    var headers = table.tHead.rows[0].cells;
     // Figures are wanted highest first, words from A.
-    var figures = head.classList.contains("figure");
-    var now = head.getAttribute("aria-sort");
+    var figures = header.classList.contains("figure");
+    var now = header.getAttribute("aria-sort");
     var up = now ? now !== "ascending" : !figures;
-    for (var other of heads) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    for (var other of headers) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", up ? "ascending" : "descending");
     var body = table.tBodies[0];
     var rows = Array.from(body.rows, function (row, at) { return { row: row, at: at, value: valueOf(row, column, figures) }; });
     rows.sort(function (a, b) {
@@ -68,12 +68,12 @@
     for (var entry of rows) body.appendChild(entry.row);
   }
   function sortable(table) {
-    Array.from(table.tHead.rows[0].cells).forEach(function (head, column) {
+    Array.from(table.tHead.rows[0].cells).forEach(function (header, column) {
       var press = document.createElement("button");
       press.type = "button";
-      press.append.apply(press, Array.from(head.childNodes));
-      head.appendChild(press);
-      press.addEventListener("click", function () { sort(table, head, column); });
+      press.append.apply(press, Array.from(header.childNodes));
+      header.appendChild(press);
+      press.addEventListener("click", function () { sort(table, header, column); });
     });
   }
   document.querySelectorAll("table.sortable").forEach(sortable);
@@ -315,29 +315,29 @@
         label.remove();
       });
     }
-    function headOfRow(engine) {
+    function headerOfRow(engine) {
       var found = data.engines[engine];
-      var head = element("th");
-      head.scope = "row";
-      head.append(element("i", "swatch " + found.swatch), found.title + (found.weaker ? " †" : ""));
-      head.title = found.weaker || "";
-      return head;
+      var header = element("th");
+      header.scope = "row";
+      header.append(element("i", "swatch " + found.swatch), found.title + (found.weaker ? " †" : ""));
+      header.title = found.weaker || "";
+      return header;
     }
     // A row of the table of all figures.
     function detailsRow(cell, engine) {
       var row = element("tr");
       row.dataset.e = engine;
-      row.append(headOfRow(engine), element("td", "words", cell.name));
+      row.append(headerOfRow(engine), element("td", "words", cell.name));
       var absent = cell.a && cell.a[engine];
       if (absent) {
         row.append(element("td", "none", absent.join(": ")));
-        row.lastChild.colSpan = data.heads.length + 1;
+        row.lastChild.colSpan = data.headers.length + 1;
         return row;
       }
       row.cell = cell;
       var next = 0;
-      data.heads.forEach(function (head) {
-        var kind = head[2];
+      data.headers.forEach(function (header) {
+        var kind = header[2];
         var list = kind === "f" ? cell.f[next++] : cell.p[kind];
         row.append(element("td", "", list ? list[engine] : ""));
       });
@@ -356,12 +356,12 @@
       scroll.setAttribute("aria-label", name);
       var table = element("table", "sortable details");
       table.createCaption().append(element("span", "", name));
-      var heads = table.createTHead().insertRow();
-      [["Engine", ""], ["Workload", ""]].concat(data.heads, [["Remarks", ""]]).forEach(function (head) {
-        var made = element("th", head.length > 2 ? "figure" : "", head[0]);
+      var headers = table.createTHead().insertRow();
+      [["Engine", ""], ["Workload", ""]].concat(data.headers, [["Remarks", ""]]).forEach(function (header) {
+        var made = element("th", header.length > 2 ? "figure" : "", header[0]);
         made.scope = "col";
-        made.title = head[1];
-        heads.append(made);
+        made.title = header[1];
+        headers.append(made);
       });
       var body = table.createTBody();
       section.cells.forEach(function (cell) {
@@ -429,13 +429,13 @@
       });
     }
     function followDetails(table) {
-      data.heads.forEach(function (head, at) {
-        if (head[2] !== "r" && head[2] !== "d") return;
+      data.headers.forEach(function (header, at) {
+        if (header[2] !== "r" && header[2] !== "d") return;
         var label = table.tHead.rows[0].cells[at + 2].querySelector("button");
-        if (head[2] === "r") label.textContent = base === null ? head[0] : "÷ " + data.engines[base].title;
+        if (header[2] === "r") label.textContent = base === null ? header[0] : "÷ " + data.engines[base].title;
         Array.from(table.tBodies[0].rows).forEach(function (row) {
           if (!row.cell) return;
-          var ratio = ratioFor(row.cell, Number(row.dataset.e), head[2]), item = row.cells[at + 2];
+          var ratio = ratioFor(row.cell, Number(row.dataset.e), header[2]), item = row.cells[at + 2];
           item.textContent = ratioText(ratio);
           paint(item, ratio);
         });

@@ -17,8 +17,8 @@ use super::figures::{cell_name, percentile, setting_name, x_name};
 use super::model::{CellView, Figures, Outcome, PERCENTILES, SectionView, Suite};
 use super::number;
 
-/// A column of the tables of all figures: its head, what that means, and what stands in it.
-type Head = (&'static str, &'static str, Content);
+/// A column of the tables of all figures: its header, what that means, and what stands in it.
+type Header = (&'static str, &'static str, Content);
 
 #[derive(Clone, Copy)]
 enum Content {
@@ -34,7 +34,7 @@ enum Content {
 use Content::{DebtRatio, Figure, Latency, Ratio};
 
 /// Between the engine with the workload and the remarks.
-const HEADS: [Head; 18] = [
+const HEADERS: [Header; 18] = [
     ("Rate", "operations a second: the figure of the cell", Figure(|f| precise(f.rate.middle))),
     ("Lowest", "of all rounds", Figure(|f| precise(f.rate.min))),
     ("Highest", "of all rounds", Figure(|f| precise(f.rate.max))),
@@ -84,9 +84,9 @@ struct Dataset<'a> {
     /// The column of Terrace itself.
     terrace: Option<usize>,
     engines: Vec<Column<'a>>,
-    /// Of the tables of all figures: head, meaning, and where the texts are: in the next list of
+    /// Of the tables of all figures: header, meaning, and where the texts are: in the next list of
     /// `f`, in a list of `p`, or nowhere, since they are ratios of `r` or `d`.
-    heads: Vec<(&'static str, &'static str, String)>,
+    headers: Vec<(&'static str, &'static str, String)>,
     percentiles: Vec<String>,
     sections: Vec<Section<'a>>,
     /// The charts: the file that has one too, and its element.
@@ -137,7 +137,7 @@ struct Cell<'a> {
     /// The columns whose rounds scatter so far that it is marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     s: Vec<usize>,
-    /// By head, but for ratios and latencies, a list of figures.
+    /// By header, but for ratios and latencies, a list of figures.
     f: Vec<String>,
     /// By percentile a list of latencies.
     p: Vec<String>,
@@ -181,7 +181,7 @@ pub(crate) fn json(suite: &Suite<'_>, charts: BTreeMap<String, String>) -> Strin
                 weaker: column.engine.weaker.as_deref(),
             })
             .collect(),
-        heads: HEADS
+        headers: HEADERS
             .iter()
             .map(|(name, meaning, content)| (*name, *meaning, content.place()))
             .collect(),
@@ -226,7 +226,7 @@ fn of<'a>(suite: &Suite<'_>, section: &SectionView<'_>, cell: &'a CellView<'_>) 
         l: columns().filter(|at| suite.columns[*at].promises_less(cell.cell)).collect(),
         n: outcomes().map(|(_, o)| o.figures().map_or(0, |f| f.rate.rounds)).collect(),
         s: figures().filter(|(_, f)| f.rate.is_notable()).map(|(at, _)| at).collect(),
-        f: HEADS.iter().filter_map(|(_, _, content)| figure(content)).collect(),
+        f: HEADERS.iter().filter_map(|(_, _, content)| figure(content)).collect(),
         p: PERCENTILES.iter().map(|percentile| list(&|f| latency(f, *percentile))).collect(),
         m: figures()
             .filter(|(_, f)| !f.remarks.is_empty())

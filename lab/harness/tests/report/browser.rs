@@ -336,8 +336,8 @@ fn all_figures_sort_and_follow_the_baseline() {
             const units = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 };
             const column = at => rows().map(row => row.cells[at].textContent);
             const ns = text => parseFloat(text) * units[text.split(" ")[1]];
-            const heads = Array.from(table.tHead.rows[0].cells, cell => cell.textContent);
-            const p50 = heads.indexOf("p50"), ratio = heads.indexOf("Terrace ÷");
+            const headers = Array.from(table.tHead.rows[0].cells, cell => cell.textContent);
+            const p50 = headers.indexOf("p50"), ratio = headers.indexOf("Terrace ÷");
             table.tHead.rows[0].cells[p50].querySelector("button").click();
             const times = column(p50).map(ns);
             found.sorted = times.length > 40 && times.every((t, i) => i === 0 || t <= times[i - 1]);
