@@ -37,7 +37,7 @@ make tsan         the engine's tests under ThreadSanitizer
 make coverage     lines and branches that tests execute
 make audit        licences and advisories of the dependencies
 make targets      compiles the library and the command for the systems of docs/platforms.md
-make portable     the engine's tests, short, without what only Linux has
+make portable     the engine's tests, short, without what only Linux has, and those of zstd
 make package      the crates as they would be published, each built and tested by itself
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
@@ -80,11 +80,13 @@ targets:
 portable: export TERRACE_TEST_SCALE := $(QUICK)
 portable: export RUSTFLAGS := --cfg terrace_portable
 portable: export CARGO_TARGET_DIR := target/portable
+portable: QUICKLY += --features zstd
 portable:
-	$(QUICKLY) --no-run --lib --test model --test system $(ALONE)
+	$(QUICKLY) --no-run --lib --test model --test system --test features $(ALONE)
 	$(QUICKLY) --lib $(ALONE)
 	$(QUICKLY) --test model -- $(TELLING)
 	$(QUICKLY) --test system -- $(OF_THE_SYSTEM)
+	$(QUICKLY) --test features -- codecs
 
 .PHONY: lint
 lint:
@@ -113,9 +115,7 @@ test-engine:
 
 test-rest: lint
 	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(SCHEDULES) \
-	    $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
-	$(CARGO) test -p terrace --features zstd --profile quick --quiet --lib compression
-	$(CARGO) test -p terrace --features zstd --profile quick --quiet --test features codecs
+	    $(QUICKLY) --lib --target-dir target/loom interleavings
 	$(MAKE) --no-print-directory portable
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize

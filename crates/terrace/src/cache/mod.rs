@@ -8,7 +8,8 @@
 //! the work of a few pointers.
 //!
 //! # Invariants
-//! 1. The weight of all filled slots is at most the capacity whenever no insertion is under way.
+//! 1. The weight of all filled slots is at most the capacity, without what is lent of it, whenever
+//!    no insertion is under way.
 //!    Evicted values that readers still hold are not counted.
 //! 2. A filled slot has exactly one place in the queues; an empty one has none.
 //! 3. An array that is dropped empties its slots and returns their weight. Its places in the queues
@@ -21,18 +22,21 @@
 
 mod admission;
 mod epoch;
+mod loan;
 mod queues;
 mod slot;
 mod slots;
 mod weighted;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::fork::Origin;
 use crate::base::locks::Mutex;
 use crate::base::memory_account::MemoryAccount;
 
 pub(crate) use epoch::{GracePeriod, hand_on, pin};
+pub(crate) use loan::Loan;
 pub(crate) use slot::Cached;
 pub(crate) use weighted::Weighted;
 
@@ -49,6 +53,8 @@ pub(crate) struct SlotCache<V: Send + Sync + 'static> {
 struct Shared<V: Send + Sync + 'static> {
     origin: Origin,
     capacity: usize,
+    /// How much of it is in use for something else.
+    lent: AtomicUsize,
     admission: Admission,
     queues: Mutex<Queues<V>>,
 }
@@ -70,7 +76,13 @@ impl<V: Weighted> SlotCache<V> {
     pub(crate) fn new(capacity: usize) -> Self {
         let (admission, queues) = (Admission::default(), Mutex::new(Queues::new()));
         SlotCache {
-            shared: Arc::new(Shared { origin: Origin::here(), capacity, admission, queues }),
+            shared: Arc::new(Shared {
+                origin: Origin::here(),
+                capacity,
+                lent: AtomicUsize::new(0),
+                admission,
+                queues,
+            }),
         }
     }
 
@@ -84,8 +96,18 @@ impl<V: Weighted> SlotCache<V> {
         Arc::as_ptr(&self.shared).addr()
     }
 
+    /// The bytes that slots may hold now.
+    fn capacity_to_fill(&self) -> usize {
+        self.shared.capacity.saturating_sub(self.shared.lent.load(Ordering::Relaxed))
+    }
+
+    /// To lend a part of the capacity to one borrower.
+    pub(crate) fn loan(&self) -> Loan<V> {
+        Loan::new(self.clone())
+    }
+
     fn capacity_within(&self, account: Option<&MemoryAccount>, counted: usize) -> usize {
-        let capacity = self.shared.capacity;
+        let capacity = self.capacity_to_fill();
         account.map_or(capacity, |account| {
             capacity.min(account.cache_bound(self.shared.admission.used(), counted))
         })

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cache::SlotCache;
+use crate::cache::{Loan, SlotCache};
 
 use super::block::Block;
 use super::external_cache::ExternalBlockCache;
 
 /// Bytes of the engine's cache beside one of the program's.
 const BESIDE_EXTERNAL: usize = 8 << 20;
+
+/// A part of a cache that is in use for something else than blocks.
+pub(crate) type CacheLoan = Loan<Block>;
 
 /// A cache for blocks of tables. Clones share it, and so can any number of databases.
 ///
@@ -51,7 +54,8 @@ impl BlockCache {
         BlockCache { slots: SlotCache::new(BESIDE_EXTERNAL), external: Some(cache) }
     }
 
-    /// The most bytes that the cache holds; a cache of the program's not included.
+    /// The most bytes that the cache holds; a cache of the program's not included. Up to three
+    /// quarters of them may be lent to indexes of tables: see [`Options::max_open_files`](crate::Options).
     pub fn capacity(&self) -> usize {
         self.slots.capacity()
     }
@@ -89,6 +93,11 @@ impl BlockCache {
     /// Tells this cache and its clones from all others that there are.
     pub(crate) fn address(&self) -> usize {
         self.slots.address()
+    }
+
+    /// To lend a part of the capacity; `None` of a cache of the program's.
+    pub(crate) fn loan(&self) -> Option<CacheLoan> {
+        self.external.is_none().then(|| self.slots.loan())
     }
 
     pub(super) fn slots(&self) -> &SlotCache<Block> {

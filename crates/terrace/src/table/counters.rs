@@ -60,6 +60,11 @@ impl ReadCounters {
         self.stripes[stripe].0[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a block that a filter spared a lookup, of a table that is not even open.
+    pub(crate) fn count_spared(&self) {
+        self.count(Outcome::Spared);
+    }
+
     /// The sums over all threads. Counts made meanwhile may or may not be in them.
     pub(crate) fn totals(&self) -> ReadTotals {
         let sum = |outcome: Outcome| -> u64 {

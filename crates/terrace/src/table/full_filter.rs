@@ -12,6 +12,7 @@
 //! another order, equal keys may differ in their bytes.
 
 use std::mem;
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -94,10 +95,27 @@ impl FullFilterBuilder {
 }
 
 /// Reads a filter.
-pub(super) struct FullFilter {
-    data: BlockData,
+pub(crate) struct FullFilter {
+    block: FilterBlock,
     lines: usize,
     probes: usize,
+}
+
+/// The bytes of the block.
+enum FilterBlock {
+    /// In memory, shared by the open table and what stays of it when it is closed.
+    Owned(Arc<[u8]>),
+    Mapped(BlockData),
+}
+
+impl FilterBlock {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            FilterBlock::Owned(bytes) => bytes,
+            FilterBlock::Mapped(data) => data.as_slice(),
+        }
+    }
 }
 
 impl FullFilter {
@@ -108,14 +126,30 @@ impl FullFilter {
         let sound = version == VERSION && !body.is_empty() && body.len().is_multiple_of(LINE);
         let lines = body.len() / LINE;
         let probes = usize::from(probes);
-        sound.then_some(FullFilter { data, lines, probes: probes.min(MAX_PROBES) })
+        let block = match data {
+            BlockData::Owned(_) if sound => FilterBlock::Owned(data.as_slice().into()),
+            _ => FilterBlock::Mapped(data),
+        };
+        sound.then_some(FullFilter { block, lines, probes: probes.min(MAX_PROBES) })
+    }
+
+    /// The same filter, with the same bytes, if they are in memory; `None` if they are in a mapped
+    /// file.
+    pub(crate) fn share(&self) -> Option<FullFilter> {
+        let FullFilter { ref block, lines, probes } = *self;
+        match block {
+            FilterBlock::Owned(bytes) => {
+                Some(FullFilter { block: FilterBlock::Owned(bytes.clone()), lines, probes })
+            }
+            FilterBlock::Mapped(_) => None,
+        }
     }
 
     /// Whether the key with this hash may be in the table.
     #[inline]
-    pub(super) fn may_match(&self, hash: u64) -> bool {
+    pub(crate) fn may_match(&self, hash: u64) -> bool {
         let start = line_of(hash, self.lines) * LINE;
-        let line = self.data.as_slice().get(start..start + LINE);
+        let line = self.block.as_slice().get(start..start + LINE);
         // A filter without this line cannot speak for it.
         line.is_none_or(|line| {
             bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1)
@@ -126,11 +160,15 @@ impl FullFilter {
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         let start = line_of(hash, self.lines) * LINE;
-        prefetch(self.data.as_slice().get(start..start + LINE).unwrap_or_default());
+        prefetch(self.block.as_slice().get(start..start + LINE).unwrap_or_default());
     }
 
-    pub(super) fn owned_bytes(&self) -> usize {
-        self.data.owned_bytes()
+    /// The bytes in memory.
+    pub(crate) fn owned_bytes(&self) -> usize {
+        match &self.block {
+            FilterBlock::Owned(bytes) => bytes.len(),
+            FilterBlock::Mapped(_) => 0,
+        }
     }
 }
 

@@ -49,6 +49,7 @@ mod table_builder;
 mod table_dump;
 
 pub use block_cache::BlockCache;
+pub(crate) use block_cache::CacheLoan;
 pub(crate) use compression::Codecs;
 pub use compression::Compression;
 pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock};
@@ -56,7 +57,7 @@ pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock}
 pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::ReadTotals;
 pub(crate) use format::{BlockHandle, StoredBlock};
-pub(crate) use full_filter::hash_key;
+pub(crate) use full_filter::{FullFilter, hash_key};
 pub(crate) use iter::TableIter;
 pub(crate) use lookup::TableHit;
 pub(crate) use order::TableOrder;

@@ -40,6 +40,8 @@ pub(crate) struct ReadPolicy {
     exceeds_memory: AtomicBool,
     /// Bytes that the indexes and filters of tables may take that are not mapped.
     most_heap: AtomicUsize,
+    /// Bytes that they may take beyond, if the cache lends them.
+    most_borrowed: AtomicUsize,
     /// Of the tables that were opened.
     pub(crate) end_share: EndShare,
 }
@@ -51,6 +53,7 @@ impl Default for ReadPolicy {
             unmapped: AtomicBool::new(false),
             exceeds_memory: AtomicBool::new(false),
             most_heap: AtomicUsize::new(MOST_HEAP),
+            most_borrowed: AtomicUsize::new(0),
             end_share: EndShare::default(),
         }
     }
@@ -86,7 +89,10 @@ impl ReadPolicy {
             return;
         }
         let Some(available) = available() else { return };
-        self.most_heap.store(heap_within(available, cache_bytes), Ordering::Relaxed);
+        let most_heap = heap_within(available, cache_bytes);
+        self.most_heap.store(most_heap, Ordering::Relaxed);
+        let half = usize::try_from(available / 2).unwrap_or(usize::MAX);
+        self.most_borrowed.store(half.saturating_sub(most_heap), Ordering::Relaxed);
         if table_bytes > available / 2 && !mutated("larger-than-memory") {
             self.exceeds_memory.store(true, Ordering::Relaxed);
             self.unmapped.fetch_or(self.automatic, Ordering::Relaxed);
@@ -101,6 +107,11 @@ impl ReadPolicy {
     /// [`MOST_HEAP`] no more than that.
     pub(crate) fn most_heap(&self) -> usize {
         self.most_heap.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that they may take of the cache's beyond that: half of all memory with those.
+    pub(crate) fn most_borrowed(&self) -> usize {
+        self.most_borrowed.load(Ordering::Relaxed)
     }
 
     /// Learns from the result of a read.
@@ -211,7 +222,7 @@ mod tests {
             policy.learn(Err::<(), _>(Error::corruption("damaged"))).is_err()
                 && !policy.is_unmapped()
         );
-        assert_eq!(policy.most_heap(), 40 << 20);
+        assert_eq!((policy.most_heap(), policy.most_borrowed()), (40 << 20, 10 << 20));
         policy.weigh(51 << 20, None, || Some(100 << 20));
         assert!(policy.is_unmapped() && policy.exceeds_memory());
         assert_eq!(ReadPolicy::automatic().most_heap(), MOST_HEAP);

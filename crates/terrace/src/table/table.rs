@@ -98,6 +98,16 @@ impl Table {
         name: String,
         settings: TableReadSettings,
     ) -> Result<Table> {
+        Table::open_with(file, name, settings, None)
+    }
+
+    /// [`open`](Table::open), where `filter` is that of the table, if it is known.
+    pub(crate) fn open_with(
+        file: Arc<dyn RandomAccessFile>,
+        name: String,
+        settings: TableReadSettings,
+        filter: Option<FullFilter>,
+    ) -> Result<Table> {
         let policy = settings.policy;
         let opened_unmapped = policy.is_unmapped();
         let populated = Populated::new(file.as_ref(), &policy);
@@ -122,7 +132,7 @@ impl Table {
             footer,
             index,
             filter: None,
-            full_filter: None,
+            full_filter: filter,
             properties: None,
             slots,
             external,
@@ -152,7 +162,8 @@ impl Table {
             let data = read(&filter_block::block_name(policy.as_ref()))?;
             FilterBlockReader::new(policy, data)
         });
-        if self.order.is_internal() && self.order.is_bytewise() {
+        let is_known = self.full_filter.is_some();
+        if !is_known && self.order.is_internal() && self.order.is_bytewise() {
             self.full_filter = read(FULL_FILTER_NAME.as_bytes()).and_then(FullFilter::new);
         }
         self.properties = properties;
@@ -240,6 +251,11 @@ impl Table {
     /// The size of the file.
     pub(crate) fn file_size(&self) -> u64 {
         self.file.size()
+    }
+
+    /// The filter of the whole table, if it is in memory: it may outlive the table.
+    pub(crate) fn filter_in_memory(&self) -> Option<FullFilter> {
+        self.full_filter.as_ref()?.share()
     }
 
     /// Bytes in memory for as long as the table is open, blocks in the cache not included.

@@ -19,6 +19,7 @@ use crate::table::{Codecs, Table, TableProperties};
 use arc_swap::ArcSwapOption;
 
 use super::edit::NewFile;
+use super::kept_filter::KeptFilter;
 
 /// Numbers of obsolete files, tables and value files, waiting to be unlinked.
 ///
@@ -114,6 +115,8 @@ pub(crate) struct FileMeta {
     pub(crate) codecs: Codecs,
     /// The open table; managed by [`TableSet`](super::table_set::TableSet).
     pub(crate) table: ArcSwapOption<Table>,
+    /// The filter of a table that was closed; managed by the same.
+    pub(super) filter: ArcSwapOption<KeptFilter>,
     /// Set on use, cleared by the table set's clock.
     pub(crate) recently_used: AtomicBool,
     /// Lookups that may search this file, which has no filter, without a hit before it is worth a
@@ -143,6 +146,7 @@ impl FileMeta {
             values: file.values,
             codecs: file.codecs,
             table: ArcSwapOption::empty(),
+            filter: ArcSwapOption::empty(),
             recently_used: AtomicBool::new(false),
             seeks_left: AtomicI64::new(seeks),
             has_successor: AtomicBool::new(false),

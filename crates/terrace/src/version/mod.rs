@@ -9,10 +9,12 @@
 pub(crate) mod edit;
 pub(crate) mod file_meta;
 pub(crate) mod filename;
+pub(crate) mod kept_filter;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod overlap;
 mod table_files;
+mod table_ring;
 pub(crate) mod table_set;
 pub(crate) mod value_files;
 pub(crate) mod value_reader;

@@ -5,27 +5,27 @@
 //! A mapped table holds no descriptor. How many of the others hold one, [`TableFiles`] bounds.
 //!
 //! A table hangs on its [`FileMeta`], so that a reader of the version finds it by one pointer
-//! load; the set only decides which tables stay open, by a clock over those that are.
+//! load; the set only decides which tables stay open, by a clock over those that are. Of a table that
+//! is closed the filter may stay, so that lookups open few tables that do not have their key.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::Guard;
 
 use crate::base::error::{Error, Result};
-use crate::base::fork::Origin;
-use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::table::{
-    Ahead, EndShare, MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_end,
+    Ahead, CacheLoan, EndShare, MOST_HEAP, ReadTotals, Table, TableReadSettings, ask_for_end,
     ask_for_next_file,
 };
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
+use super::kept_filter::KeptFilter;
 use super::table_files::{Opened, SPARE_DESCRIPTORS, TableFiles, open_first, retry_sparing};
+use super::table_ring::TableRing;
 
 /// An open table, pinned without touching a shared reference count where possible.
 pub(crate) struct TableRef(Guard<Option<Arc<Table>>>);
@@ -78,19 +78,11 @@ pub(crate) struct TableSet {
     capacity: usize,
     /// Whether more do.
     keeps_more: bool,
-    open: AtomicUsize,
     /// Whether a table was opened that is not mapped.
     has_unmapped: AtomicBool,
-    /// Of the tables in the ring: indexes and filters.
-    heap: AtomicUsize,
-    ring: Mutex<VecDeque<Member>>,
-    origin: Origin,
-}
-
-/// A table that was open when it was put into the ring.
-struct Member {
-    file: Weak<FileMeta>,
-    heap: usize,
+    ring: TableRing,
+    /// Of the cache's capacity, what tables take that exceed memory beyond their part of it.
+    loan: Option<CacheLoan>,
 }
 
 impl TableSet {
@@ -103,6 +95,7 @@ impl TableSet {
     ) -> Self {
         TableSet {
             files: TableFiles::new(env.clone(), capacity),
+            loan: settings.cache.loan(),
             env,
             dir,
             access,
@@ -110,11 +103,8 @@ impl TableSet {
             names: |number| filename::names_of_table(number).to_vec(),
             capacity,
             keeps_more: true,
-            open: AtomicUsize::new(0),
             has_unmapped: AtomicBool::new(false),
-            heap: AtomicUsize::new(0),
-            ring: Mutex::default(),
-            origin: Origin::here(),
+            ring: TableRing::default(),
         }
     }
 
@@ -151,6 +141,37 @@ impl TableSet {
             return Ok(TableRef(table));
         }
         self.open_table(file)
+    }
+
+    /// The table of `file`, opened if it is not, for a lookup of a key with this hash. `None` if it
+    /// is closed, and its filter knows that it does not have the key.
+    #[inline]
+    pub(crate) fn table_to_search(
+        &self,
+        file: &Arc<FileMeta>,
+        hash: u64,
+    ) -> Result<Option<TableRef>> {
+        let table = file.table.load();
+        match &*table {
+            Some(open) if !open.is_outdated() => {
+                note_use(file);
+                Ok(Some(TableRef(table)))
+            }
+            Some(_) => self.reopen_table(file).map(Some),
+            None if self.spares(file, hash) => Ok(None),
+            None => self.open_table(file).map(Some),
+        }
+    }
+
+    /// Whether the filter of the table of `file`, which is closed, spares it a lookup of a key with
+    /// this hash.
+    #[cold]
+    pub(crate) fn spares(&self, file: &FileMeta, hash: u64) -> bool {
+        let spares = file.filter.load().as_ref().is_some_and(|kept| !kept.may_match(hash));
+        if spares {
+            self.settings.counters.count_spared();
+        }
+        spares
     }
 
     /// Asks the device for what a scan reads first that goes on in the table of `file`, whether
@@ -222,10 +243,7 @@ impl TableSet {
 
     /// Tables open now, and the memory that they take: indexes and filters, not blocks.
     pub(crate) fn open_tables(&self) -> (usize, usize) {
-        let Some(ring) = self.lock_ring() else { return (0, 0) };
-        let files = ring.iter().filter_map(|member| member.file.upgrade());
-        let open = files.filter_map(|file| file.table.load_full());
-        open.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
+        self.ring.totals()
     }
 
     /// Opens a table once more, after mappings were given up.
@@ -236,7 +254,8 @@ impl TableSet {
         let previous = file.table.load();
         if previous.is_some() {
             file.table.compare_and_swap(&*previous, Some(table.clone()));
-            self.count_again(file, table.memory_usage());
+            // An index or a filter in a mapping takes no memory.
+            self.ring.count_again(file, table.memory_usage());
         }
         self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
@@ -246,41 +265,18 @@ impl TableSet {
     fn open_table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
         let table = self.read_table(file)?;
         // Two threads may open the same table at once: the first one's stays.
-        let previous = file.table.compare_and_swap(&None::<Arc<Table>>, Some(table.clone()));
-        if previous.is_some() {
-            return Ok(TableRef(previous));
+        if let Some(first) = self.ring.enter(file, &table) {
+            return Ok(TableRef(Guard::from_inner(Some(first))));
         }
-        file.recently_used.store(true, Ordering::Relaxed);
-        let Some(mut ring) = self.lock_ring() else {
-            return Ok(TableRef(Guard::from_inner(Some(table))));
-        };
-        let heap = table.memory_usage();
-        // With the ring locked, so that who closes the table finds it counted.
-        self.heap.fetch_add(heap, Ordering::Relaxed);
-        self.open.fetch_add(1, Ordering::Relaxed);
-        ring.push_back(Member { file: Arc::downgrade(file), heap });
-        drop(ring);
         self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
-    }
-
-    /// Takes note that an open table has other memory than before: an index or a filter in a
-    /// mapping takes none.
-    fn count_again(&self, file: &Arc<FileMeta>, heap: usize) {
-        let Some(mut ring) = self.lock_ring() else { return };
-        let of_file = |member: &&mut Member| std::ptr::eq(member.file.as_ptr(), Arc::as_ptr(file));
-        if let Some(member) = ring.iter_mut().find(of_file) {
-            self.heap.fetch_add(heap, Ordering::Relaxed);
-            self.heap.fetch_sub(member.heap, Ordering::Relaxed);
-            member.heap = heap;
-        }
     }
 
     /// Whether one more table may be open that nobody has asked for yet: without another being
     /// closed, and while tables take less than half of their part of a memory budget.
     pub(crate) fn have_room(&self) -> bool {
         let account = self.settings.account.as_ref();
-        !self.are_too_many(self.open.load(Ordering::Relaxed) + 1)
+        !self.are_too_many(self.ring.open() + 1)
             && account.is_none_or(|account| account.has_few_tables())
     }
 
@@ -302,16 +298,8 @@ impl TableSet {
 
     /// Counts tables no longer that went with the last version that had them.
     pub(crate) fn forget_gone(&self) {
-        let Some(mut ring) = self.lock_ring() else { return };
-        let before = ring.len();
-        ring.retain(|member| {
-            let is_there = member.file.strong_count() > 0;
-            if !is_there {
-                self.heap.fetch_sub(member.heap, Ordering::Relaxed);
-            }
-            is_there
-        });
-        self.open.fetch_sub(before - ring.len(), Ordering::Relaxed);
+        self.ring.forget_gone();
+        self.borrow();
     }
 
     /// How many tables may be open at least.
@@ -339,7 +327,7 @@ impl TableSet {
     fn are_too_many(&self, open: usize) -> bool {
         let are_small = || {
             let (count, heap) = self.most();
-            self.keeps_more && open <= count && self.heap.load(Ordering::Relaxed) <= heap
+            self.keeps_more && open <= count && self.ring.heap() <= heap + self.lent()
         };
         open > self.guaranteed() && !are_small()
     }
@@ -348,24 +336,39 @@ impl TableSet {
         self.settings.account.as_ref().is_some_and(|account| account.has_too_many_tables())
     }
 
+    /// Borrows of the cache what tables take beyond their part of the memory, where they exceed it:
+    /// a block in the cache is of no use while its table is closed.
+    fn borrow(&self) {
+        let Some(loan) = self.loan.as_ref().filter(|_| self.keeps_more) else { return };
+        let borrows = self.exceed_memory() && self.settings.account.is_none();
+        let wanted = self.ring.heap().saturating_sub(self.most().1);
+        let most = if borrows { self.settings.policy.most_borrowed() } else { 0 };
+        loan.adjust(withheld_for(wanted.min(most)));
+    }
+
+    /// What tables may take beyond their part of the memory.
+    fn lent(&self) -> usize {
+        self.loan.as_ref().map_or(0, |loan| loan.bytes() / 3 * 2)
+    }
+
     /// Closes tables while more are open than may be: few, but for when mappings were given up,
     /// which may leave many too many. Those go bit by bit.
     fn close_excess(&self) {
+        self.borrow();
         for _ in 0..CLOSED_AT_ONCE {
-            if !self.are_too_many(self.open.load(Ordering::Relaxed)) || !self.evict_one() {
+            if !self.are_too_many(self.ring.open()) || !self.evict_one() {
                 break;
             }
         }
-        while self.exceed_budget()
-            && self.open.load(Ordering::Relaxed) > BUDGETED_TABLES
-            && self.evict_one()
+        // What may not be closed leaves less to filters.
+        while self.ring.open() <= self.guaranteed()
+            && self.ring.heap() > self.most().1 + self.lent()
+            && self.ring.drop_filter()
         {}
-    }
-
-    /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened
-    /// stay open.
-    fn lock_ring(&self) -> Option<MutexGuard<'_, VecDeque<Member>>> {
-        if self.origin.is_ancestor() { self.ring.try_lock() } else { Some(self.ring.lock()) }
+        while self.exceed_budget()
+            && (self.ring.open() > BUDGETED_TABLES && self.evict_one() || self.ring.drop_filter())
+        {
+        }
     }
 
     fn read_table(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
@@ -374,7 +377,7 @@ impl TableSet {
         if opened.file.mapped().is_none()
             && self.access_now() != ReadAccess::Pread
             && !self.has_unmapped.load(Ordering::Relaxed)
-            && self.open.load(Ordering::Relaxed) > MAPPED_TABLES
+            && self.ring.open() > MAPPED_TABLES
             && self.evict_one()
         {
             // There are no more mappings for the process: this set has many.
@@ -391,7 +394,9 @@ impl TableSet {
             self.has_unmapped.store(true, Ordering::Relaxed);
         }
         let readable = self.files.readable(opened, self.paths(file.number).collect());
-        let table = Arc::new(Table::open(readable, display, self.settings.clone())?);
+        let filter = file.filter.load().as_ref().and_then(|kept| kept.share());
+        let table = Table::open_with(readable, display, self.settings.clone(), filter)?;
+        let table = Arc::new(table);
         if let Some(properties) = table.properties() {
             file.learn(Contents::from(properties));
         }
@@ -437,28 +442,30 @@ impl TableSet {
         (0..SPARE_DESCRIPTORS).filter(|_| self.evict_one()).count() > 0
     }
 
-    /// Closes one table that was not used lately. Whether there was one.
+    /// Closes one table that was not used lately, but for its filter. Whether there was one.
     fn evict_one(&self) -> bool {
-        let Some(mut ring) = self.lock_ring() else { return false };
-        // Twice round: the first may only clear marks.
-        for _ in 0..2 * ring.len() {
-            let Some(member) = ring.pop_front() else { break };
-            let file = member.file.upgrade();
-            if file.as_ref().is_some_and(|file| file.recently_used.swap(false, Ordering::Relaxed)) {
-                ring.push_back(member);
-                continue;
-            }
-            drop(ring);
-            // Without a file its table closed with its version.
-            if let Some(file) = file {
-                file.table.store(None);
-            }
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            self.heap.fetch_sub(member.heap, Ordering::Relaxed);
-            return true;
-        }
-        false
+        let account = self.settings.account.as_ref();
+        let most = self.most_of_filters();
+        let keep = |table: &Table| (most > 0).then(|| KeptFilter::of(table, account)).flatten();
+        let closed = self.ring.close_one(keep);
+        while self.ring.filter_heap() > most && self.ring.drop_filter() {}
+        closed
     }
+
+    /// The memory that the filters of closed tables may take: half of what tables may.
+    fn most_of_filters(&self) -> usize {
+        if !self.keeps_more {
+            return 0;
+        }
+        let half = self.most().1 / 2;
+        self.settings.account.as_ref().map_or(half, |account| half.min(account.eighths(1)))
+    }
+}
+
+/// What a cache lends so that tables may take `bytes` more: half as much again stays free for the
+/// page cache and the program's own pages, which are short as well then.
+fn withheld_for(bytes: usize) -> usize {
+    bytes.div_ceil(2).saturating_mul(3)
 }
 
 /// Has the clock pass over the table of `file` once.

@@ -118,7 +118,7 @@ impl Version {
             self.prefetch_filters(order, key, hash);
         }
         for file in self.candidates(order, key) {
-            let table = tables.table(file)?;
+            let Some(table) = tables.table_to_search(file, hash)? else { continue };
             let hit = table.get(key, hash, fill_cache)?;
             if let Some(lookup) = search.take(file, &table, hit) {
                 return Ok(lookup);
@@ -127,17 +127,23 @@ impl Version {
         Ok(search.without_hit())
     }
 
-    /// [`get`](Version::get) without reading a file; `None` if tables that are open and blocks in
-    /// the cache do not tell.
+    /// [`get`](Version::get) without reading a file; `None` if tables that are open, filters and
+    /// blocks in the cache do not tell.
     pub(crate) fn get_in_memory(
         &self,
+        tables: &TableSet,
         order: &InternalOrder,
         key: &[u8],
     ) -> Result<Option<Lookup<'_>>> {
         let hash = hash_key(user_key(key));
         let mut search = Search::default();
         for file in self.candidates(order, key) {
-            let Some(table) = TableSet::usable_table_of(file) else { return Ok(None) };
+            let Some(table) = TableSet::usable_table_of(file) else {
+                if TableSet::open_table_of(file).is_none() && tables.spares(file, hash) {
+                    continue;
+                }
+                return Ok(None);
+            };
             let Some(hit) = table.get_in_memory(key, hash)? else { return Ok(None) };
             if let Some(lookup) = search.take(file, &table, hit) {
                 return Ok(Some(lookup));
@@ -165,7 +171,10 @@ impl Version {
             for file in self.candidates(order, key) {
                 // A table that cannot be opened is an error only if the look-up comes as far as
                 // there.
-                let table = tables.table(file).map(TableRef::into_arc);
+                let table = match tables.table_to_search(file, hash).transpose() {
+                    Some(table) => table.map(TableRef::into_arc),
+                    None => continue,
+                };
                 if let Ok(table) = &table {
                     table.prefetch_filter(hash);
                 }

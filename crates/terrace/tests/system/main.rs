@@ -3,6 +3,7 @@
 mod bad_input;
 mod environments;
 mod handles;
+mod kept_filters;
 mod limits;
 mod open_files;
 mod read_access;

@@ -22,7 +22,7 @@ const MAX_OPEN_FILES: usize = 74;
 const ROOM: usize = 64;
 
 /// What happened to table files, and what is to happen.
-struct Counts {
+pub(crate) struct Counts {
     opened: AtomicUsize,
     reads: AtomicUsize,
     live: AtomicUsize,
@@ -33,16 +33,17 @@ struct Counts {
 }
 
 impl Counts {
-    fn take(&self) -> [usize; 2] {
+    /// Files opened and reads since the last call.
+    pub(crate) fn take(&self) -> [usize; 2] {
         [&self.opened, &self.reads].map(|count| count.swap(0, Ordering::SeqCst))
     }
 }
 
 /// Files in memory that are read with `pread`, whose handles count as descriptors.
 #[derive(Clone)]
-struct Disk {
+pub(crate) struct Disk {
     files: MemEnv,
-    counts: Arc<Counts>,
+    pub(crate) counts: Arc<Counts>,
 }
 
 struct Handle {
@@ -103,7 +104,7 @@ impl Env for Disk {
 }
 
 impl Disk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let counts = Counts {
             opened: AtomicUsize::new(0),
             reads: AtomicUsize::new(0),
@@ -115,7 +116,12 @@ impl Disk {
         Disk { files: MemEnv::new(), counts: Arc::new(counts) }
     }
 
-    fn options(&self) -> Options {
+    /// Has the system say that so much memory is available.
+    pub(crate) fn limit_memory(&self, bytes: usize) {
+        self.counts.available_memory.store(bytes as u64, Ordering::SeqCst);
+    }
+
+    pub(crate) fn options(&self) -> Options {
         Options::new()
             .create_if_missing(true)
             .env(Arc::new(self.clone()))
@@ -141,7 +147,7 @@ impl Disk {
     }
 }
 
-fn key(number: u32) -> Vec<u8> {
+pub(crate) fn key(number: u32) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 

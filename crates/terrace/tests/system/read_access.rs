@@ -244,7 +244,7 @@ fn mapped_tables_stay_open_beyond_max_open_files() {
 }
 
 /// Opens so many tables under `max_open_files` of `room`, of which `few` stay open when they exceed
-/// memory of which their indexes and filters would take more than a quarter.
+/// memory of which their indexes and filters would take more than half.
 fn stay_open(access: ReadAccess, count: u32, room: usize, few: usize) {
     let (disk, path) = (Disk::new(), Path::new("/db"));
     let options = Options::new()
@@ -273,7 +273,7 @@ fn stay_open(access: ReadAccess, count: u32, room: usize, few: usize) {
     let tables = db.files().len();
     assert!(tables > 1_000, "{tables}");
     assert_eq!(read_all(&db), tables);
-    disk.available_memory.store(100 << 10, Ordering::Relaxed);
+    disk.available_memory.store(40 << 10, Ordering::Relaxed);
     db.put(b"more", &value).expect("writes");
     db.flush().expect("flushes");
     if access == ReadAccess::Auto {

@@ -137,8 +137,13 @@ impl Files {
         if self.options.read_only {
             return;
         }
+        let numbers = self.obsolete_files.take();
+        if !numbers.is_empty() {
+            // Lest what they took closes tables that are read.
+            self.tables.forget_gone();
+        }
         let mut left = Vec::new();
-        for number in self.obsolete_files.take() {
+        for number in numbers {
             let names = filename::names_of_table(number).into_iter();
             let removed = names.chain([filename::values(number)]).find_map(|name| {
                 match self.env.remove(&self.path(&name)) {

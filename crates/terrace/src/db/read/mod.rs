@@ -22,6 +22,7 @@ use crate::version::version::{Lookup, Version};
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
+use crate::db::db_impl::files::Files;
 use crate::db::read::expiring::{may_expire, needs_catalogue, shown};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::read_options::ReadOptions;
@@ -212,7 +213,8 @@ pub(in crate::db) fn get_in_memory<R>(
         Some(value) => value,
         None => {
             let seek_key = SeekKey::new(key, sequence);
-            let lookup = view.version.get_in_memory(&core.files.order, seek_key.as_slice())?;
+            let Files { tables, order, .. } = core.files.as_ref();
+            let lookup = view.version.get_in_memory(tables, order, seek_key.as_slice())?;
             let Some(lookup) = lookup else { return Ok(None) };
             if lookup.hit.as_ref().is_some_and(is_pointer) {
                 return Ok(None);
