@@ -29,7 +29,6 @@ mod slots;
 mod weighted;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::fork::Origin;
 use crate::base::locks::Mutex;
@@ -41,6 +40,7 @@ pub(crate) use slot::Cached;
 pub(crate) use weighted::Weighted;
 
 use admission::Admission;
+use loan::Capacity;
 use queues::Queues;
 use slot::GivenUp;
 use slots::Slots;
@@ -52,9 +52,7 @@ pub(crate) struct SlotCache<V: Send + Sync + 'static> {
 
 struct Shared<V: Send + Sync + 'static> {
     origin: Origin,
-    capacity: usize,
-    /// How much of it is in use for something else.
-    lent: AtomicUsize,
+    capacity: Arc<Capacity>,
     admission: Admission,
     queues: Mutex<Queues<V>>,
 }
@@ -78,8 +76,7 @@ impl<V: Weighted> SlotCache<V> {
         SlotCache {
             shared: Arc::new(Shared {
                 origin: Origin::here(),
-                capacity,
-                lent: AtomicUsize::new(0),
+                capacity: Capacity::new(capacity),
                 admission,
                 queues,
             }),
@@ -88,7 +85,7 @@ impl<V: Weighted> SlotCache<V> {
 
     /// The most bytes that the cache holds.
     pub(crate) fn capacity(&self) -> usize {
-        self.shared.capacity
+        self.shared.capacity.all()
     }
 
     /// Tells this cache and its clones from all others that there are.
@@ -96,18 +93,19 @@ impl<V: Weighted> SlotCache<V> {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// The bytes that slots may hold now.
-    fn capacity_to_fill(&self) -> usize {
-        self.shared.capacity.saturating_sub(self.shared.lent.load(Ordering::Relaxed))
+    /// To lend a part of the capacity to one borrower, who then calls
+    /// [`shrink_to_capacity`](Self::shrink_to_capacity).
+    pub(crate) fn loan(&self) -> Loan {
+        Loan::new(self.shared.capacity.clone())
     }
 
-    /// To lend a part of the capacity to one borrower.
-    pub(crate) fn loan(&self) -> Loan<V> {
-        Loan::new(self.clone())
+    /// Empties slots until the others hold what is not lent at most.
+    pub(crate) fn shrink_to_capacity(&self) {
+        self.shrink(self.shared.capacity.to_fill());
     }
 
     fn capacity_within(&self, account: Option<&MemoryAccount>, counted: usize) -> usize {
-        let capacity = self.capacity_to_fill();
+        let capacity = self.shared.capacity.to_fill();
         account.map_or(capacity, |account| {
             capacity.min(account.cache_bound(self.shared.admission.used(), counted))
         })
@@ -265,6 +263,8 @@ impl<V: Weighted> SlotArray<V> {
             let kept = match self.slots.peek(index) {
                 Some(first) => first,
                 None => {
+                    // Of which more may have been lent by now.
+                    let capacity = capacity.min(self.cache.shared.capacity.to_fill());
                     queues.make_room(weight, capacity, admission);
                     queues.insert(&self.slots, index, Arc::clone(&value), weight, returns);
                     self.cache.shared.note(&queues);

@@ -188,7 +188,11 @@ impl LevelIter {
             read.give_back();
         }
         let Some(file) = self.files.get(index) else { return };
-        match self.tables.table(file) {
+        let table = match goes_on || self.once {
+            true => self.tables.table(file),
+            false => self.tables.table_to_seek(file),
+        };
+        match table {
             Ok(table) => {
                 let mut table = table.into_arc().iter(self.fill_cache);
                 if self.once {

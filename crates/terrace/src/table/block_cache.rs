@@ -12,7 +12,30 @@ use super::external_cache::ExternalBlockCache;
 const BESIDE_EXTERNAL: usize = 8 << 20;
 
 /// A part of a cache that is in use for something else than blocks.
-pub(crate) type CacheLoan = Loan<Block>;
+pub(crate) struct CacheLoan {
+    slots: SlotCache<Block>,
+    loan: Loan,
+}
+
+impl CacheLoan {
+    /// The bytes that are lent.
+    pub(crate) fn bytes(&self) -> usize {
+        self.loan.bytes()
+    }
+
+    /// Gives back what is more than `most` bytes.
+    pub(crate) fn lower(&self, most: usize) {
+        self.loan.lower(most);
+    }
+
+    /// Makes it a loan of `wanted` bytes, or of as many as there are to lend. The cache drops blocks
+    /// for them.
+    pub(crate) fn adjust(&self, wanted: usize) {
+        if self.loan.adjust(wanted) {
+            self.slots.shrink_to_capacity();
+        }
+    }
+}
 
 /// A cache for blocks of tables. Clones share it, and so can any number of databases.
 ///
@@ -97,7 +120,8 @@ impl BlockCache {
 
     /// To lend a part of the capacity; `None` of a cache of the program's.
     pub(crate) fn loan(&self) -> Option<CacheLoan> {
-        self.external.is_none().then(|| self.slots.loan())
+        let slots = self.slots.clone();
+        self.external.is_none().then(|| CacheLoan { loan: slots.loan(), slots })
     }
 
     pub(super) fn slots(&self) -> &SlotCache<Block> {

@@ -38,7 +38,7 @@ pub(super) struct TableRing {
 struct Members {
     /// In the order of a clock.
     open: VecDeque<Member>,
-    /// In the order in which they were closed.
+    /// The same, after the order in which they were closed.
     closed: VecDeque<Member>,
 }
 
@@ -118,12 +118,15 @@ impl TableRing {
     /// was one.
     pub(super) fn close_one(&self, keep: impl Fn(&Table) -> Option<KeptFilter>) -> bool {
         let Some(mut members) = self.lock() else { return false };
+        // What may be the last reference to a file is dropped without the lock.
+        let mut passed = Vec::new();
         // Twice round: the first may only clear marks.
         for _ in 0..2 * members.open.len() {
             let Some(member) = members.open.pop_front() else { break };
             let file = member.file.upgrade();
             if file.as_ref().is_some_and(|file| file.recently_used.swap(false, Ordering::Relaxed)) {
                 members.open.push_back(member);
+                passed.push(file);
                 continue;
             }
             // Without a file its table closed with its version.
@@ -147,16 +150,30 @@ impl TableRing {
         false
     }
 
-    /// Gives up the filter of the table that has been closed longest. Whether there was one.
+    /// Gives up a filter that spared no lookup anything lately, of the table that has been closed
+    /// longest. Whether there was one.
     pub(super) fn drop_filter(&self) -> bool {
         let Some(mut members) = self.lock() else { return false };
-        let Some(member) = members.closed.pop_front() else { return false };
-        self.filters.fetch_sub(member.heap, Ordering::Relaxed);
-        // Without a file its filter went with its version.
-        let filter = member.file.upgrade().and_then(|file| file.filter.swap(None));
-        drop(members);
-        drop(filter);
-        true
+        let mut passed = Vec::new();
+        // Twice round: the first may only clear marks.
+        for _ in 0..2 * members.closed.len() {
+            let Some(member) = members.closed.pop_front() else { break };
+            let file = member.file.upgrade();
+            let filter = file.as_ref().and_then(|file| file.filter.load_full());
+            if filter.as_ref().is_some_and(|filter| filter.take_useful()) {
+                members.closed.push_back(member);
+                passed.push(file);
+                continue;
+            }
+            self.filters.fetch_sub(member.heap, Ordering::Relaxed);
+            // Without a file its filter went with its version.
+            if let Some(file) = &file {
+                file.filter.store(None);
+            }
+            drop(members);
+            return true;
+        }
+        false
     }
 
     /// Counts tables no longer that went with the last version that had them.
@@ -181,10 +198,12 @@ impl TableRing {
     /// Tables open now, and the memory that they and the filters of others take.
     pub(super) fn totals(&self) -> (usize, usize) {
         let Some(members) = self.lock() else { return (0, 0) };
-        let files = members.open.iter().filter_map(|member| member.file.upgrade());
-        let open = files.filter_map(|file| file.table.load_full());
+        let files: Vec<_> =
+            members.open.iter().filter_map(|member| member.file.upgrade()).collect();
         let closed = members.closed.iter().filter(|member| member.is_there());
         let filters = closed.map(|member| member.heap).sum();
+        drop(members);
+        let open = files.iter().filter_map(|file| file.table.load_full());
         open.fold((0, filters), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
     }
 }

@@ -64,6 +64,16 @@ const CLOSED_AT_ONCE: usize = 16;
 /// Tables that a database keeps open whatever others of its memory budget have.
 const BUDGETED_TABLES: usize = 4;
 
+/// Where the memory of a table that is opened comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// From others that are closed, if there is none left: what a scan or a compaction reads is
+    /// likely not read again soon.
+    Own,
+    /// Before that, from the cache.
+    Borrowed,
+}
+
 /// Opens tables and keeps as many of them as [the module](self) says.
 pub(crate) struct TableSet {
     env: Arc<dyn Env>,
@@ -140,7 +150,17 @@ impl TableSet {
             note_use(file);
             return Ok(TableRef(table));
         }
-        self.open_table(file)
+        self.open_table(file, Room::Own)
+    }
+
+    /// [`table`](Self::table), for a seek, which is worth more than blocks in the cache.
+    #[inline]
+    pub(crate) fn table_to_seek(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
+        match Self::usable_table_of(file) {
+            Some(table) => Ok(table),
+            None if file.table.load().is_some() => self.reopen_table(file),
+            None => self.open_table(file, Room::Borrowed),
+        }
     }
 
     /// The table of `file`, opened if it is not, for a lookup of a key with this hash. `None` if it
@@ -159,7 +179,7 @@ impl TableSet {
             }
             Some(_) => self.reopen_table(file).map(Some),
             None if self.spares(file, hash) => Ok(None),
-            None => self.open_table(file).map(Some),
+            None => self.open_table(file, Room::Borrowed).map(Some),
         }
     }
 
@@ -167,7 +187,7 @@ impl TableSet {
     /// this hash.
     #[cold]
     pub(crate) fn spares(&self, file: &FileMeta, hash: u64) -> bool {
-        let spares = file.filter.load().as_ref().is_some_and(|kept| !kept.may_match(hash));
+        let spares = file.filter.load().as_ref().is_some_and(|kept| kept.rejects(hash));
         if spares {
             self.settings.counters.count_spared();
         }
@@ -262,11 +282,14 @@ impl TableSet {
     }
 
     #[cold]
-    fn open_table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
+    fn open_table(&self, file: &Arc<FileMeta>, room: Room) -> Result<TableRef> {
         let table = self.read_table(file)?;
         // Two threads may open the same table at once: the first one's stays.
         if let Some(first) = self.ring.enter(file, &table) {
             return Ok(TableRef(Guard::from_inner(Some(first))));
+        }
+        if room == Room::Borrowed {
+            self.borrow();
         }
         self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
@@ -276,7 +299,7 @@ impl TableSet {
     /// closed, and while tables take less than half of their part of a memory budget.
     pub(crate) fn have_room(&self) -> bool {
         let account = self.settings.account.as_ref();
-        !self.are_too_many(self.ring.open() + 1)
+        !self.are_too_many(self.ring.open() + 1, 0)
             && account.is_none_or(|account| account.has_few_tables())
     }
 
@@ -299,7 +322,7 @@ impl TableSet {
     /// Counts tables no longer that went with the last version that had them.
     pub(crate) fn forget_gone(&self) {
         self.ring.forget_gone();
-        self.borrow();
+        self.give_back();
     }
 
     /// How many tables may be open at least.
@@ -323,11 +346,11 @@ impl TableSet {
         (if self.exceed_memory() { 0 } else { MOST_MAPPED }, MOST_HEAP)
     }
 
-    /// Whether fewer than `open` tables may be open.
-    fn are_too_many(&self, open: usize) -> bool {
+    /// Whether fewer than `open` tables may be open, which have borrowed so many bytes.
+    fn are_too_many(&self, open: usize, lent: usize) -> bool {
         let are_small = || {
             let (count, heap) = self.most();
-            self.keeps_more && open <= count && self.ring.heap() <= heap + self.lent()
+            self.keeps_more && open <= count && self.ring.heap() <= heap + lent
         };
         open > self.guaranteed() && !are_small()
     }
@@ -339,11 +362,30 @@ impl TableSet {
     /// Borrows of the cache what tables take beyond their part of the memory, where they exceed it:
     /// a block in the cache is of no use while its table is closed.
     fn borrow(&self) {
-        let Some(loan) = self.loan.as_ref().filter(|_| self.keeps_more) else { return };
-        let borrows = self.exceed_memory() && self.settings.account.is_none();
-        let wanted = self.ring.heap().saturating_sub(self.most().1);
-        let most = if borrows { self.settings.policy.most_borrowed() } else { 0 };
-        loan.adjust(withheld_for(wanted.min(most)));
+        if let Some(loan) = &self.loan {
+            loan.adjust(self.wanted());
+        }
+    }
+
+    /// Gives back of that what tables take no longer.
+    fn give_back(&self) {
+        if let Some(loan) = &self.loan {
+            loan.lower(self.wanted());
+        }
+    }
+
+    /// What tables want of the cache.
+    fn wanted(&self) -> usize {
+        let (count, heap) = self.most();
+        if !self.keeps_more
+            || count == 0
+            || !self.exceed_memory()
+            || self.settings.account.is_some()
+        {
+            return 0;
+        }
+        let wanted = self.ring.heap().saturating_sub(heap);
+        withheld_for(wanted.min(self.settings.policy.most_borrowed()))
     }
 
     /// What tables may take beyond their part of the memory.
@@ -354,9 +396,9 @@ impl TableSet {
     /// Closes tables while more are open than may be: few, but for when mappings were given up,
     /// which may leave many too many. Those go bit by bit.
     fn close_excess(&self) {
-        self.borrow();
+        self.give_back();
         for _ in 0..CLOSED_AT_ONCE {
-            if !self.are_too_many(self.ring.open()) || !self.evict_one() {
+            if !self.are_too_many(self.ring.open(), self.lent()) || !self.evict_one() {
                 break;
             }
         }

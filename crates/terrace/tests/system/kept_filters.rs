@@ -78,12 +78,12 @@ fn a_closed_table_is_not_opened_for_a_key_that_its_filter_rejects() {
     let of_all = create(&disk);
     let db = open_with(&disk, of_all);
     check_all(&db, 0);
+    // Opening ahead.
+    db.wait_idle().expect("rests");
     let stats = db.stats();
     let closed = db.files().len() - stats.open_tables;
     assert!(closed > TABLES as usize / 4, "{stats:?}");
     assert!(stats.table_memory_bytes as usize <= of_all / 2, "{stats:?}");
-    // Opening ahead.
-    db.wait_idle().expect("rests");
     disk.counts.take();
 
     for table in 0..TABLES {
@@ -174,6 +174,36 @@ fn tables_that_do_not_fit_beside_the_cache_take_up_to_half_of_it() {
     }
 }
 
+/// What they read is likely not read again soon, other than what the cache holds.
+#[test]
+fn scans_and_compactions_take_nothing_of_the_cache_for_tables() {
+    let disk = Disk::new();
+    let of_all = create(&disk);
+    let cache = BlockCache::new(of_all);
+    let options = options(&disk).block_cache(Some(cache.clone()));
+    let db = Db::open("/db", options).expect("opens");
+    // A block of a few tables.
+    let hot = || (0..40).for_each(|table| check(&db, table, 50, 0));
+    disk.limit_memory(of_all * 5 / 4);
+    db.put(b"large", vec![7; 17 << 20]).expect("writes");
+    db.flush().expect("flushes");
+    db.wait_idle().expect("rests");
+    hot();
+    db.wait_idle().expect("rests");
+    let used = cache.used();
+    assert!(used > of_all / 4, "{used} of {of_all}");
+    let bound = of_all * 5 / 32 + of_all / 64;
+    let few = of_all / TABLES as usize * (FEW + 1);
+    let entries = db.iter().expect("a cursor").skip(1);
+    assert_eq!(entries.filter(Result::is_ok).count(), (TABLES * KEYS) as usize);
+    let stats = db.stats();
+    assert!(stats.table_memory_bytes as usize <= bound.max(few), "{stats:?}");
+    // The blocks of tables that were closed go with them.
+    assert!(cache.used() > used / 4 * 3, "{} after {used}", cache.used());
+    (0..TABLES).for_each(|table| check(&db, table, 7, 0));
+    assert!(cache.used() < used && db.stats().table_memory_bytes as usize > bound.max(few));
+}
+
 #[test]
 fn filters_count_in_a_memory_budget() {
     let disk = Disk::new();
@@ -219,5 +249,6 @@ fn threads_that_open_and_close_tables_find_what_is_there_and_nothing_else() {
             (0..3).for_each(|_| db.compact_range::<&[u8]>(..).expect("compacts"));
         });
     });
+    db.wait_idle().expect("rests");
     assert!(db.stats().table_memory_bytes as usize <= of_all / 2);
 }

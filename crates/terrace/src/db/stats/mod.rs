@@ -96,7 +96,8 @@ pub struct Stats {
     pub filter_useful: u64,
     /// Tables open now.
     pub open_tables: usize,
-    /// Bytes in memory for open tables: indexes and filters, not blocks.
+    /// Bytes in memory for open tables, indexes and filters, not blocks, and for filters of others that
+    /// were closed for want of memory.
     pub table_memory_bytes: u64,
     /// Value files now ([`Options::value_log`](crate::Options::value_log)).
     pub value_files: usize,
