@@ -117,11 +117,21 @@ impl TableRing {
     /// Closes one table that was not used lately, and keeps of it what `keep` returns. Whether there
     /// was one.
     pub(super) fn close_one(&self, keep: impl Fn(&Table) -> Option<KeptFilter>) -> bool {
-        let Some(mut members) = self.lock() else { return false };
+        // Twice round: the first may only clear marks.
+        self.close_among(usize::MAX, keep)
+    }
+
+    /// Has the clock go on by one table, and closes that if it was not used for a round.
+    pub(super) fn close_if_unused(&self, keep: impl Fn(&Table) -> Option<KeptFilter>) -> bool {
+        self.close_among(1, keep)
+    }
+
+    /// [`close_one`](Self::close_one), of the `most` next ones.
+    fn close_among(&self, most: usize, keep: impl Fn(&Table) -> Option<KeptFilter>) -> bool {
         // What may be the last reference to a file is dropped without the lock.
         let mut passed = Vec::new();
-        // Twice round: the first may only clear marks.
-        for _ in 0..2 * members.open.len() {
+        let Some(mut members) = self.lock() else { return false };
+        for _ in 0..most.min(2 * members.open.len()) {
             let Some(member) = members.open.pop_front() else { break };
             let file = member.file.upgrade();
             if file.as_ref().is_some_and(|file| file.recently_used.swap(false, Ordering::Relaxed)) {
@@ -153,8 +163,8 @@ impl TableRing {
     /// Gives up a filter that spared no lookup anything lately, of the table that has been closed
     /// longest. Whether there was one.
     pub(super) fn drop_filter(&self) -> bool {
-        let Some(mut members) = self.lock() else { return false };
         let mut passed = Vec::new();
+        let Some(mut members) = self.lock() else { return false };
         // Twice round: the first may only clear marks.
         for _ in 0..2 * members.closed.len() {
             let Some(member) = members.closed.pop_front() else { break };

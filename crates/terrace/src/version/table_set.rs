@@ -486,12 +486,27 @@ impl TableSet {
 
     /// Closes one table that was not used lately, but for its filter. Whether there was one.
     fn evict_one(&self) -> bool {
-        let account = self.settings.account.as_ref();
-        let most = self.most_of_filters();
-        let keep = |table: &Table| (most > 0).then(|| KeptFilter::of(table, account)).flatten();
-        let closed = self.ring.close_one(keep);
-        while self.ring.filter_heap() > most && self.ring.drop_filter() {}
+        let closed = self.ring.close_one(|table| self.filter_to_keep(table));
+        self.drop_excess_filters();
         closed
+    }
+
+    /// Closes tables that are not used, one after the other, while they have borrowed of the cache.
+    /// For each of the sampled reads.
+    pub(crate) fn return_unused(&self) {
+        if self.lent() > 0 && self.ring.close_if_unused(|table| self.filter_to_keep(table)) {
+            self.drop_excess_filters();
+            self.give_back();
+        }
+    }
+
+    fn filter_to_keep(&self, table: &Table) -> Option<KeptFilter> {
+        let keeps = self.most_of_filters() > 0;
+        keeps.then(|| KeptFilter::of(table, self.settings.account.as_ref())).flatten()
+    }
+
+    fn drop_excess_filters(&self) {
+        while self.ring.filter_heap() > self.most_of_filters() && self.ring.drop_filter() {}
     }
 
     /// The memory that the filters of closed tables may take: half of what tables may.

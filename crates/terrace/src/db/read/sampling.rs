@@ -37,7 +37,8 @@ fn compact_for_scans(core: &DbImpl) {
     }
 }
 
-/// Has tables opened for reads to come, and counts a sampled read, and the file that it searched
+/// Has tables opened for reads to come, returns to the cache what unused ones borrowed, and counts a
+/// sampled read, and the file that it searched
 /// without a hit, if there was one.
 #[cold]
 pub(super) fn sample_read(core: &DbImpl, kind: Read, wasted: Option<&Arc<FileMeta>>) {
@@ -45,6 +46,7 @@ pub(super) fn sample_read(core: &DbImpl, kind: Read, wasted: Option<&Arc<FileMet
         return;
     }
     core.background.open_tables_ahead();
+    core.files.tables.return_unused();
     if !core.files.options.seek_compaction {
         core.background.read_stats.note(core.views.visible_sequence());
         return;
