@@ -262,8 +262,9 @@ impl<V: Weighted> SlotArray<V> {
             let mut queues = self.cache.shared.queues.lock();
             let kept = match self.slots.peek(index) {
                 Some(first) => first,
+                // More of it may have been lent by now.
+                None if weight > self.cache.shared.capacity.to_fill() => Arc::clone(&value),
                 None => {
-                    // Of which more may have been lent by now.
                     let capacity = capacity.min(self.cache.shared.capacity.to_fill());
                     queues.make_room(weight, capacity, admission);
                     queues.insert(&self.slots, index, Arc::clone(&value), weight, returns);

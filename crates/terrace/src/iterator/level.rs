@@ -188,7 +188,7 @@ impl LevelIter {
             read.give_back();
         }
         let Some(file) = self.files.get(index) else { return };
-        let table = match goes_on || self.once {
+        let table = match goes_on || self.once || !self.fill_cache {
             true => self.tables.table(file),
             false => self.tables.table_to_seek(file),
         };

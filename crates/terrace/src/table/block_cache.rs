@@ -78,7 +78,7 @@ impl BlockCache {
     }
 
     /// The most bytes that the cache holds; a cache of the program's not included. Up to three
-    /// quarters of them may be lent to indexes of tables: see [`Options::max_open_files`](crate::Options).
+    /// quarters of them may be lent to indexes and filters of tables: see [`Options::max_open_files`](crate::Options).
     pub fn capacity(&self) -> usize {
         self.slots.capacity()
     }

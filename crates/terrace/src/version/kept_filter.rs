@@ -1,5 +1,6 @@
-//! What stays of a table that was closed for want of memory: its filter, a tenth of what an open
-//! table takes with values of 1 KB, less than half with small ones. It spares most lookups of keys that the table does not have the opening.
+//! What stays of a table that was closed for want of memory: its filter, a sixth of what an open
+//! table takes with values of 1 KB, less than half with small ones. For most keys that the table does
+//! not have, a lookup need not open it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use crate::table::{FullFilter, Table};
 /// The filter of a closed table.
 pub(crate) struct KeptFilter {
     filter: FullFilter,
-    /// Set when it spares a lookup something, cleared by the clock.
+    /// Set at first and when it spares a lookup something, cleared by the clock.
     useful: AtomicBool,
     /// With a memory budget.
     _charge: Option<Charge>,
@@ -20,7 +21,7 @@ impl KeptFilter {
     /// That of `table`, counted by `account`; `None` if it has none in memory.
     pub(super) fn of(table: &Table, account: Option<&Arc<MemoryAccount>>) -> Option<Self> {
         let filter = table.filter_in_memory()?;
-        let mut kept = KeptFilter { filter, useful: AtomicBool::new(false), _charge: None };
+        let mut kept = KeptFilter { filter, useful: AtomicBool::new(true), _charge: None };
         let bytes = kept.memory_usage();
         kept._charge = account.map(|account| account.charge(MemoryUse::Tables, bytes));
         Some(kept)

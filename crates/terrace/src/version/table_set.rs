@@ -164,12 +164,14 @@ impl TableSet {
     }
 
     /// The table of `file`, opened if it is not, for a lookup of a key with this hash. `None` if it
-    /// is closed, and its filter knows that it does not have the key.
+    /// is closed, and its filter knows that it does not have the key. Without `fill_cache` the cache
+    /// lends nothing for it.
     #[inline]
     pub(crate) fn table_to_search(
         &self,
         file: &Arc<FileMeta>,
         hash: u64,
+        fill_cache: bool,
     ) -> Result<Option<TableRef>> {
         let table = file.table.load();
         match &*table {
@@ -179,7 +181,10 @@ impl TableSet {
             }
             Some(_) => self.reopen_table(file).map(Some),
             None if self.spares(file, hash) => Ok(None),
-            None => self.open_table(file, Room::Borrowed).map(Some),
+            None => {
+                let room = if fill_cache { Room::Borrowed } else { Room::Own };
+                self.open_table(file, room).map(Some)
+            }
         }
     }
 
@@ -299,7 +304,8 @@ impl TableSet {
     /// closed, and while tables take less than half of their part of a memory budget.
     pub(crate) fn have_room(&self) -> bool {
         let account = self.settings.account.as_ref();
-        !self.are_too_many(self.ring.open() + 1, 0)
+        let (open, heap) = (self.ring.open(), self.ring.heap());
+        !self.are_too_many(open + 1, heap + heap / open.max(1), 0)
             && account.is_none_or(|account| account.has_few_tables())
     }
 
@@ -346,11 +352,12 @@ impl TableSet {
         (if self.exceed_memory() { 0 } else { MOST_MAPPED }, MOST_HEAP)
     }
 
-    /// Whether fewer than `open` tables may be open, which have borrowed so many bytes.
-    fn are_too_many(&self, open: usize, lent: usize) -> bool {
+    /// Whether fewer than `open` tables may be open, which take `heap` bytes with what filters take,
+    /// `lent` of them borrowed.
+    fn are_too_many(&self, open: usize, heap: usize, lent: usize) -> bool {
         let are_small = || {
-            let (count, heap) = self.most();
-            self.keeps_more && open <= count && self.ring.heap() <= heap + lent
+            let (count, most) = self.most();
+            self.keeps_more && open <= count && heap <= most + lent
         };
         open > self.guaranteed() && !are_small()
     }
@@ -398,7 +405,9 @@ impl TableSet {
     fn close_excess(&self) {
         self.give_back();
         for _ in 0..CLOSED_AT_ONCE {
-            if !self.are_too_many(self.ring.open(), self.lent()) || !self.evict_one() {
+            if !self.are_too_many(self.ring.open(), self.ring.heap(), self.lent())
+                || !self.evict_one()
+            {
                 break;
             }
         }
@@ -494,7 +503,10 @@ impl TableSet {
     /// Closes tables that are not used, one after the other, while they have borrowed of the cache.
     /// For each of the sampled reads.
     pub(crate) fn return_unused(&self) {
-        if self.lent() > 0 && self.ring.close_if_unused(|table| self.filter_to_keep(table)) {
+        if self.lent() > 0
+            && self.ring.open() > self.guaranteed()
+            && self.ring.close_if_unused(|table| self.filter_to_keep(table))
+        {
             self.drop_excess_filters();
             self.give_back();
         }

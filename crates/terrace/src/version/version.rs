@@ -118,7 +118,7 @@ impl Version {
             self.prefetch_filters(order, key, hash);
         }
         for file in self.candidates(order, key) {
-            let Some(table) = tables.table_to_search(file, hash)? else { continue };
+            let Some(table) = tables.table_to_search(file, hash, fill_cache)? else { continue };
             let hit = table.get(key, hash, fill_cache)?;
             if let Some(lookup) = search.take(file, &table, hit) {
                 return Ok(lookup);
@@ -171,7 +171,7 @@ impl Version {
             for file in self.candidates(order, key) {
                 // A table that cannot be opened is an error only if the look-up comes as far as
                 // there.
-                let table = match tables.table_to_search(file, hash).transpose() {
+                let table = match tables.table_to_search(file, hash, fill_cache).transpose() {
                     Some(table) => table.map(TableRef::into_arc),
                     None => continue,
                 };

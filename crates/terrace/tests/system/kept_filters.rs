@@ -184,7 +184,8 @@ fn lookups_alone_take_of_the_cache_for_tables_and_give_it_back() {
     let db = Db::open("/db", options).expect("opens");
     // A block of a few tables.
     let hot = || (0..40).for_each(|table| check(&db, table, 50, 0));
-    disk.limit_memory(of_all * 5 / 4);
+    // Half of what the cache leaves is theirs, more than twice what the few tables take that stay open.
+    disk.limit_memory(of_all * 19 / 10);
     db.put(b"large", vec![7; 17 << 20]).expect("writes");
     db.flush().expect("flushes");
     db.wait_idle().expect("rests");
@@ -192,24 +193,28 @@ fn lookups_alone_take_of_the_cache_for_tables_and_give_it_back() {
     db.wait_idle().expect("rests");
     let used = cache.used();
     assert!(used > of_all / 4, "{used} of {of_all}");
-    let bound = of_all * 5 / 32 + of_all / 64;
-    let few = of_all / TABLES as usize * (FEW + 1);
+    let bound = of_all * 9 / 20 + of_all / 64;
     let entries = db.iter().expect("a cursor").skip(1);
     assert_eq!(entries.filter(Result::is_ok).count(), (TABLES * KEYS) as usize);
     let stats = db.stats();
-    assert!(stats.table_memory_bytes as usize <= bound.max(few), "{stats:?}");
+    assert!(stats.table_memory_bytes as usize <= bound, "{stats:?}");
     // The blocks of tables that were closed go with them.
     assert!(cache.used() > used / 4 * 3, "{} after {used}", cache.used());
     (0..TABLES).for_each(|table| check(&db, table, 7, 0));
-    assert!(cache.used() < used && db.stats().table_memory_bytes as usize > bound.max(few));
+    assert!(cache.used() < used && db.stats().table_memory_bytes as usize > bound);
     // Tables that are used no longer give that back.
     for _ in 0..10_000 {
         hot();
-        if db.stats().table_memory_bytes as usize <= bound.max(few) {
+        if db.stats().table_memory_bytes as usize <= bound {
             return assert!(cache.used() > used / 4 * 3, "{} after {used}", cache.used());
         }
     }
-    panic!("{:?}", db.stats());
+    panic!(
+        "{} open, {} of {bound}, {}",
+        db.stats().open_tables,
+        db.stats().table_memory_bytes,
+        cache.used()
+    );
 }
 
 #[test]

@@ -391,8 +391,10 @@ impl Options {
         /// together take little: of tables that are read with `pread`, half of what the block cache
         /// leaves of the [available memory](Env::available_memory), but at least an eighth of that
         /// memory, and beyond 512 MiB no more than the eighth. Where that is too little for tables that
-        /// exceed memory, they take up to half of the block cache, which gives up three bytes for two,
-        /// so that half of the available memory at most is theirs. Of a table that is closed the
+        /// exceed memory, lookups and seeks that fill the cache borrow up to half of its capacity for
+        /// them, while they take no more than half of the available memory; the cache gives up three
+        /// bytes for two. Not with a [memory budget](Self::memory_budget), nor of a cache of the
+        /// program's. Of a table that is closed the
         /// [filter](Self::table_filter_bits) stays, while such filters take no more than half of what
         /// tables may: lookups do not open tables whose filter rejects the key. A read of a table without a
         /// descriptor opens its file again, closes another, and reads no more than its block.
