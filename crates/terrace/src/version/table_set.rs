@@ -142,25 +142,13 @@ impl TableSet {
     /// The table of `file`, opened if it is not.
     #[inline]
     pub(crate) fn table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
-        let table = file.table.load();
-        if let Some(open) = &*table {
-            if open.is_outdated() {
-                return self.reopen_table(file);
-            }
-            note_use(file);
-            return Ok(TableRef(table));
-        }
-        self.open_table(file, Room::Own)
+        self.opened(file, file.table.load(), Room::Own)
     }
 
     /// [`table`](Self::table), for a seek, which is worth more than blocks in the cache.
     #[inline]
     pub(crate) fn table_to_seek(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
-        match Self::usable_table_of(file) {
-            Some(table) => Ok(table),
-            None if file.table.load().is_some() => self.reopen_table(file),
-            None => self.open_table(file, Room::Borrowed),
-        }
+        self.opened(file, file.table.load(), Room::Borrowed)
     }
 
     /// The table of `file`, opened if it is not, for a lookup of a key with this hash. `None` if it
@@ -174,17 +162,28 @@ impl TableSet {
         fill_cache: bool,
     ) -> Result<Option<TableRef>> {
         let table = file.table.load();
+        if table.is_none() && self.spares(file, hash) {
+            return Ok(None);
+        }
+        let room = if fill_cache { Room::Borrowed } else { Room::Own };
+        self.opened(file, table, room).map(Some)
+    }
+
+    /// The table of `file`, which has `table` now, opened if there is none.
+    #[inline]
+    fn opened(
+        &self,
+        file: &Arc<FileMeta>,
+        table: Guard<Option<Arc<Table>>>,
+        room: Room,
+    ) -> Result<TableRef> {
         match &*table {
             Some(open) if !open.is_outdated() => {
                 note_use(file);
-                Ok(Some(TableRef(table)))
+                Ok(TableRef(table))
             }
-            Some(_) => self.reopen_table(file).map(Some),
-            None if self.spares(file, hash) => Ok(None),
-            None => {
-                let room = if fill_cache { Room::Borrowed } else { Room::Own };
-                self.open_table(file, room).map(Some)
-            }
+            Some(_) => self.reopen_table(file),
+            None => self.open_table(file, room),
         }
     }
 
@@ -366,7 +365,7 @@ impl TableSet {
         self.settings.account.as_ref().is_some_and(|account| account.has_too_many_tables())
     }
 
-    /// Borrows of the cache what tables take beyond their part of the memory, where they exceed it:
+    /// Borrows from the cache what tables take beyond their part of the memory, where they exceed it:
     /// a block in the cache is of no use while its table is closed.
     fn borrow(&self) {
         if let Some(loan) = &self.loan {
@@ -374,14 +373,14 @@ impl TableSet {
         }
     }
 
-    /// Gives back of that what tables take no longer.
+    /// Gives back to the cache what tables take no longer.
     fn give_back(&self) {
         if let Some(loan) = &self.loan {
             loan.lower(self.wanted());
         }
     }
 
-    /// What tables want of the cache.
+    /// The bytes that tables want to borrow from the cache.
     fn wanted(&self) -> usize {
         let (count, heap) = self.most();
         if !self.keeps_more
@@ -500,7 +499,7 @@ impl TableSet {
         closed
     }
 
-    /// Closes tables that are not used, one after the other, while they have borrowed of the cache.
+    /// Closes tables that are not used, one after the other, while tables borrow from the cache.
     /// For each of the sampled reads.
     pub(crate) fn return_unused(&self) {
         if self.lent() > 0

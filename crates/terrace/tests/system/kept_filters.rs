@@ -25,7 +25,8 @@ fn value(table: u32, at: u32, round: u32) -> Vec<u8> {
     Rng::new(u64::from(table * KEYS + at) << 8 | u64::from(round)).bytes(50)
 }
 
-/// Writes every table's keys, from which compactions make tables of other keys than each other.
+/// Writes every table's keys and flushes them. Tables overlap in no key, so that compactions only move
+/// them.
 fn write(db: &Db, round: u32) {
     for table in 0..TABLES {
         for at in 0..KEYS {
@@ -166,7 +167,7 @@ fn tables_that_do_not_fit_beside_the_cache_take_up_to_half_of_it() {
         let most = of_all / 4 + capacity / 2;
         let least = if fits { of_all } else { most * 9 / 10 };
         assert!(tables >= least && tables <= most, "{tables} of {of_all}: {stats:?}");
-        // A third of an eighth of the memory may be theirs without.
+        // Without borrowing they may take an eighth of the memory.
         let borrowed = tables.saturating_sub(of_all * 5 / 16);
         assert!(cache.used() <= capacity - borrowed / 2 * 3, "{} of {capacity}", cache.used());
         drop(db);
@@ -176,7 +177,7 @@ fn tables_that_do_not_fit_beside_the_cache_take_up_to_half_of_it() {
 
 /// What scans and compactions read is likely not read again soon, other than what the cache holds.
 #[test]
-fn lookups_alone_take_of_the_cache_for_tables_and_give_it_back() {
+fn only_lookups_borrow_from_the_cache_for_tables_and_unused_tables_give_it_back() {
     let disk = Disk::new();
     let of_all = create(&disk);
     let cache = BlockCache::new(of_all);
@@ -184,7 +185,7 @@ fn lookups_alone_take_of_the_cache_for_tables_and_give_it_back() {
     let db = Db::open("/db", options).expect("opens");
     // A block of a few tables.
     let hot = || (0..40).for_each(|table| check(&db, table, 50, 0));
-    // Half of what the cache leaves is theirs, more than twice what the few tables take that stay open.
+    // Half of what the cache leaves is more than twice what the tables take that always stay open.
     disk.limit_memory(of_all * 19 / 10);
     db.put(b"large", vec![7; 17 << 20]).expect("writes");
     db.flush().expect("flushes");

@@ -390,14 +390,16 @@ impl Options {
         /// where the tables exceed memory. More do, up to 65,536, while all indexes and filters
         /// together take little: of tables that are read with `pread`, half of what the block cache
         /// leaves of the [available memory](Env::available_memory), but at least an eighth of that
-        /// memory, and beyond 512 MiB no more than the eighth. Where that is too little for tables that
-        /// exceed memory, lookups and seeks that fill the cache borrow up to half of its capacity for
-        /// them, while they take no more than half of the available memory; the cache gives up three
-        /// bytes for two. Not with a [memory budget](Self::memory_budget), nor of a cache of the
-        /// program's. Of a table that is closed the
-        /// [filter](Self::table_filter_bits) stays, while such filters take no more than half of what
-        /// tables may: lookups do not open tables whose filter rejects the key. A read of a table without a
-        /// descriptor opens its file again, closes another, and reads no more than its block.
+        /// memory, and beyond 512 MiB no more than the eighth. A read of a table without a descriptor
+        /// opens its file again, closes another, and reads no more than its block.
+        ///
+        /// Where that is too little for tables that exceed memory, lookups and seeks that fill the
+        /// block cache borrow up to half of its capacity for indexes and filters, as long as these
+        /// take no more than half of the available memory; the cache gives up three bytes for two.
+        /// They do not with a [memory budget](Self::memory_budget), nor from a cache of the
+        /// program's. A table that is closed keeps its [filter](Self::table_filter_bits) in memory,
+        /// while such filters take no more than half of what tables may: lookups do not open a table
+        /// whose filter rejects the key.
         ///
         /// Mapped tables hold no descriptor: 1,000 of them stay open, however small this is, and up
         /// to 8,192 while memory holds the whole database and their indexes and filters take at most
