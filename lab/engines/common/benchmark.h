@@ -30,6 +30,7 @@ enum class Kind {
   kCreateKeyspaces,
   kPutKeyspaces,
   kGetKeyspaces,
+  kMultiGet,
   kBulkLoad,
   kCompact,
   kWaitCompact,
@@ -60,12 +61,14 @@ struct Benchmark {
     return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting ||
            kind == Kind::kGetAndPut || kind == Kind::kLatest || kind == Kind::kQueue ||
            kind == Kind::kMixGraph || kind == Kind::kReplay || kind == Kind::kGetKeyspaces ||
+           kind == Kind::kMultiGet ||
            (kind == Kind::kMix && reads_in_100 > 0);
   }
 
   bool CountsReads() const {
     return kind == Kind::kGet || kind == Kind::kScan || kind == Kind::kSeek ||
-           kind == Kind::kGetWhilePutting || kind == Kind::kGetKeyspaces;
+           kind == Kind::kGetWhilePutting || kind == Kind::kGetKeyspaces ||
+           kind == Kind::kMultiGet;
   }
 
   bool UsesKeyspaces() const {
@@ -129,6 +132,7 @@ inline constexpr Benchmark kBenchmarks[] = {
   {"createkeyspaces", 39, Kind::kCreateKeyspaces, Keys::kInOrder, true, 1, false, false, false, 0},
   {"fillkeyspaces", 40, Kind::kPutKeyspaces, Keys::kRandom, false, 1, false, false, false, 0},
   {"readkeyspaces", 41, Kind::kGetKeyspaces, Keys::kRandom, false, 1, false, false, false, 100},
+  {"multireadrandom", 42, Kind::kMultiGet, Keys::kRandom, false, 1, false, false, false, 100},
 };
 // clang-format on
 

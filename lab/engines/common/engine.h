@@ -52,6 +52,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "failure.h"
 
@@ -74,7 +75,11 @@ struct Use {
 //   bool Session::GetIn(uint64_t keyspace, std::string_view key, std::string* value);
 //   void Session::DeleteRange(std::string_view first, std::string_view end);
 //
-// Without DeleteRange the keys of a range are deleted one by one, in a batch.
+//   void Session::MultiGet(const std::vector<std::string_view>& keys, Show show);
+//       // calls show(key, value) for each key that has a value
+//
+// Without DeleteRange the keys of a range are deleted one by one, in a batch. Without MultiGet keys
+// are got one after the other.
 template <typename Engine>
 concept Expiring = Engine::kExpires;
 
@@ -84,6 +89,11 @@ concept HasKeyspaces = requires(Engine engine) { engine.OpenKeyspaces(1); };
 template <typename Session>
 concept DeletesRanges = requires(Session session, std::string_view key) {
   session.DeleteRange(key, key);
+};
+
+template <typename Session>
+concept GetsMany = requires(Session session, const std::vector<std::string_view>& keys) {
+  session.MultiGet(keys, [](std::string_view, std::string_view) {});
 };
 
 // The Loader of an engine that has no way to load other than Put.

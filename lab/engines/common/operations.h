@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "benchmark.h"
 #include "data.h"
@@ -103,6 +104,8 @@ class Operations {
       case Kind::kPutKeyspaces:
       case Kind::kGetKeyspaces:
         return InKeyspaces();
+      case Kind::kMultiGet:
+        return MultiGets();
       case Kind::kBulkLoad:
         return Load();
       case Kind::kCompact:
@@ -139,6 +142,8 @@ class Operations {
   static constexpr uint64_t kQueued = 1000;
   // Keys of a range that is deleted.
   static constexpr uint64_t kRange = 100;
+  // Keys that are got at once.
+  static constexpr uint64_t kKeysAtOnce = 64;
 
   static uint64_t RangeOf(const Task& task) {
     if (task.benchmark.large_values) return task.operations();
@@ -346,6 +351,28 @@ class Operations {
         bytes += key.size() + value.size();
       }
       session_.Commit();
+      meter_.End(count, bytes);
+    }
+    if (i < end_) meter_.Truncate();
+  }
+
+  void MultiGets() {
+    std::vector<Key> keys(kKeysAtOnce, key_);
+    std::vector<std::string_view> wanted;
+    uint64_t i = first_;
+    while (i < end_ && meter_.GoesOn()) {
+      const uint64_t count = std::min(kKeysAtOnce, end_ - i);
+      wanted.clear();
+      for (uint64_t n = 0; n < count; n++, i++) wanted.push_back(keys[n].Set(NextKey(i)));
+      uint64_t bytes = 0;
+      if constexpr (GetsMany<Session>) {
+        session_.MultiGet(wanted, [&](std::string_view key, std::string_view value) {
+          meter_.Found();
+          bytes += key.size() + value.size();
+        });
+      } else {
+        for (const std::string_view key : wanted) bytes += Look(key);
+      }
       meter_.End(count, bytes);
     }
     if (i < end_) meter_.Truncate();

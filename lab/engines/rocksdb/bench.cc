@@ -171,6 +171,22 @@ class RocksDb {
       return true;
     }
 
+    template <typename Show>
+    void MultiGet(const std::vector<std::string_view>& keys, const Show& show) {
+      slices_.clear();
+      for (const std::string_view key : keys) slices_.push_back(SliceOf(key));
+      values_.resize(keys.size());
+      statuses_.resize(keys.size());
+      db_.MultiGet(read_options_, db_.DefaultColumnFamily(), keys.size(), slices_.data(),
+                   values_.data(), statuses_.data());
+      for (size_t i = 0; i < keys.size(); i++) {
+        if (statuses_[i].IsNotFound()) continue;
+        Check(statuses_[i]);
+        show(keys[i], std::string_view(values_[i].data(), values_[i].size()));
+        values_[i].Reset();
+      }
+    }
+
     void DeleteRange(std::string_view first, std::string_view end) {
       Check(db_.DeleteRange(write_options_, db_.DefaultColumnFamily(), SliceOf(first),
                             SliceOf(end)));
@@ -205,6 +221,10 @@ class RocksDb {
     const rocksdb::ReadOptions read_options_;
     const rocksdb::WriteOptions write_options_;
     rocksdb::WriteBatch batch_;
+    // Of MultiGet.
+    std::vector<rocksdb::Slice> slices_;
+    std::vector<rocksdb::PinnableSlice> values_;
+    std::vector<rocksdb::Status> statuses_;
   };
 
   class Cursor : public lab::IteratorCursor<rocksdb::Iterator> {

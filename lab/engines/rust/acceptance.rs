@@ -14,7 +14,7 @@ const PROGRAM: &str = env!(concat!("CARGO_BIN_EXE_", env!("CARGO_PKG_NAME")));
 const BENCHMARKS: &str = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,\
     readseq,readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,\
     readwriterandom,deleterandom,deleteseq,fillseqsync,bulkload,cold,readseq,waitcompact,compact,readrandom,readpareto,\
-    mixedpareto,writepareto,queue,fillseq,mixgraph,fillseq,deleterange,readrandom,selftest";
+    mixedpareto,writepareto,queue,fillseq,mixgraph,fillseq,deleterange,readrandom,fillseq,multireadrandom,selftest";
 
 fn run(db: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
@@ -121,6 +121,7 @@ fn every_benchmark_does_what_it_says() {
             result("deleterange", 0)["ops"] == NUM / 100 && left > 300 && left < 1800,
             "{left}"
         );
+        assert_eq!(result("multireadrandom", 0)["found"], NUM);
         // A thousand entries of each thread are put before any is taken out.
         assert_eq!(result("queue", 0)["found"], NUM - 2000);
         assert!(result("readwhilewriting", 0)["writer_ops_per_sec"].as_f64() > Some(0.0));

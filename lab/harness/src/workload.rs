@@ -77,7 +77,7 @@ const fn timed(workload: Workload) -> Workload {
 }
 
 /// All of them, in the order of `WORKLOADS.md`.
-pub const WORKLOADS: [Workload; 41] = [
+pub const WORKLOADS: [Workload; 42] = [
     fill("fillseq", "Sequential writes"),
     fill("fillrandom", "Random writes"),
     write("overwrite", "Random overwrites"),
@@ -119,6 +119,7 @@ pub const WORKLOADS: [Workload; 41] = [
     fill("createkeyspaces", "Creation of keyspaces"),
     write("fillkeyspaces", "Random writes in many keyspaces"),
     read("readkeyspaces", "Random reads in many keyspaces"),
+    read("multireadrandom", "Random reads of 64 keys at once"),
 ];
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ fn every_operation_is_done_by_some_thread() {
 #[test]
 fn both_drivers_do_the_same_operations() {
     let (Some(cpp), Some(go)) = (in_cpp(), in_go()) else { return };
-    let benchmarks = "--benchmarks=fillrandom,readrandom,readmissing,readhot,seekrandom,\
+    let benchmarks = "--benchmarks=fillrandom,readrandom,readmissing,readhot,multireadrandom,seekrandom,\
         overwrite,readseq,ycsba,ycsbb,ycsbc,ycsbf,readwriterandom,readseq,deleterandom,\
         readreverse,ycsbd,ycsbe,readseq,deleterange,readseq,fillrandbatch,readseq,fill100Krandom,\
         readseq,queue,readseq";

@@ -27,6 +27,7 @@ const (
 	removeRange
 	putExpiring
 	keyspaces
+	multiGet
 )
 
 type choice int
@@ -95,6 +96,7 @@ var benchmarks = []benchmark{
 	{name: "createkeyspaces", kind: keyspaces},
 	{name: "fillkeyspaces", kind: keyspaces},
 	{name: "readkeyspaces", kind: keyspaces},
+	{name: "multireadrandom", kind: multiGet, keys: atRandom},
 }
 
 func findBenchmark(name string) (benchmark, error) {
@@ -116,7 +118,7 @@ func (b *benchmark) missing(rate uint64, expires bool) string {
 		}
 	case production, replay, keyspaces:
 		return "the lab's driver for Go does not have it"
-	case putBatch, scan, shortScans, bulkLoad, compact, waitCompact, cold, selfTest:
+	case putBatch, multiGet, scan, shortScans, bulkLoad, compact, waitCompact, cold, selfTest:
 		return ""
 	}
 	if rate > 0 {
@@ -147,7 +149,7 @@ func (b *benchmark) isTimed() bool {
 // reportsFound tells whether the report says how many keys were found.
 func (b *benchmark) reportsFound() bool {
 	switch b.kind {
-	case get, seek, getWhilePutting, getAndPut, latest, queue:
+	case get, seek, getWhilePutting, getAndPut, latest, queue, multiGet:
 		return true
 	case mixed:
 		return b.reads > 0
@@ -173,7 +175,7 @@ func (b *benchmark) isSingle() bool {
 func (b *benchmark) operations(settings *Settings) uint64 {
 	operations := settings.Num
 	switch b.kind {
-	case get, scan, seek, getWhilePutting:
+	case get, scan, seek, getWhilePutting, multiGet:
 		operations = settings.reads
 	}
 	if b.isSynchronous() {

@@ -15,6 +15,8 @@ const (
 	queued = 1000
 	// Keys of a range that is deleted.
 	rangeKeys = 100
+	// Keys that are got at once.
+	keysAtOnce = 64
 	// The time until an entry that expires does.
 	timeToLive = time.Second
 )
@@ -107,6 +109,8 @@ func (o *operations) run() error {
 		return o.each(func(i uint64) error { return o.removeRange(o.nextKey(i)) })
 	case putExpiring:
 		return o.each(func(i uint64) error { return o.putExpiring(o.nextKey(i)) })
+	case multiGet:
+		return o.multiGets()
 	case bulkLoad:
 		return o.load()
 	}
@@ -350,6 +354,25 @@ func (o *operations) batches() error {
 		}
 		if err := o.session.Commit(); err != nil {
 			return err
+		}
+		o.meter.end(count, size)
+	}
+	o.meter.truncated = i < o.end
+	return nil
+}
+
+// multiGets gets keys one after the other, and counts groups of them as one call.
+func (o *operations) multiGets() error {
+	i := o.first
+	for i < o.end && o.meter.goesOn() {
+		count, size := min(keysAtOnce, o.end-i), 0
+		for range count {
+			bytes, err := o.look(o.key.set(o.nextKey(i)))
+			if err != nil {
+				return err
+			}
+			size += bytes
+			i++
 		}
 		o.meter.end(count, size)
 	}

@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     PutKeyspaces,
     /// Gets in keyspaces at random.
     GetKeyspaces,
+    /// Gets of several keys at once.
+    MultiGet,
     BulkLoad,
     Compact,
     WaitCompact,
@@ -88,7 +90,7 @@ use Choice::*;
 use Kind::*;
 
 /// In the order of their numbers, from 1.
-const ALL: [(&str, Kind, Choice); 41] = [
+const ALL: [(&str, Kind, Choice); 42] = [
     ("fillseq", Put, InOrder),
     ("fillrandom", Put, Random),
     ("overwrite", Put, Random),
@@ -130,6 +132,7 @@ const ALL: [(&str, Kind, Choice); 41] = [
     ("createkeyspaces", CreateKeyspaces, InOrder),
     ("fillkeyspaces", PutKeyspaces, Random),
     ("readkeyspaces", GetKeyspaces, Random),
+    ("multireadrandom", MultiGet, Random),
 ];
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
@@ -154,7 +157,7 @@ impl Benchmark {
     /// Whether it counts the keys that it found.
     pub(crate) fn counts_found(&self) -> bool {
         match self.kind {
-            Get | GetWhilePutting | GetKeyspaces | Seek => true,
+            Get | GetWhilePutting | GetKeyspaces | MultiGet | Seek => true,
             Latest(_) | GetAndPut(_) | Queue | Graph | Replay => true,
             Mix(gets) => gets > 0,
             _ => false,
@@ -185,7 +188,8 @@ impl Benchmark {
             PutSync => (num / SYNC_SHARE).max(1),
             PutLarge => (num / LARGE_SHARE).max(1),
             DeleteRange => (num / RANGE_SHARE).max(1),
-            Get | GetKeyspaces | GetWhilePutting | Seek | Scan | ScanBackwards => reads,
+            Get | GetKeyspaces | GetWhilePutting | MultiGet => reads,
+            Seek | Scan | ScanBackwards => reads,
             _ => num,
         }
     }

@@ -204,6 +204,7 @@ impl MixGraph {
 }
 
 /// A key, and room for the dot that makes it one that is not there.
+#[derive(Clone)]
 pub(crate) struct Key {
     bytes: Vec<u8>,
     length: usize,

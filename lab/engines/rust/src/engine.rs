@@ -103,6 +103,14 @@ pub trait Session {
     /// engine reads into one, else where the engine has it.
     fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>>;
 
+    /// Shows `look` each key that has a value, with the value.
+    fn multi_get(&mut self, keys: &[&[u8]], mut look: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        for key in keys {
+            self.get(key, |value| look(key, value))?;
+        }
+        Ok(())
+    }
+
     /// Applies all changes or none, asynchronously.
     fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()>;
 

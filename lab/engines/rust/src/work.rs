@@ -22,6 +22,8 @@ const SHORT_SCAN: u64 = 100;
 const QUEUED: u64 = 1000;
 /// Keys of a range that is deleted.
 const RANGE: u64 = 100;
+/// Keys that are got at once.
+const KEYS_AT_ONCE: u64 = 64;
 /// Keys for each hot key.
 const HOT_SHARE: u64 = 100;
 
@@ -204,6 +206,7 @@ impl<'a, S: Session> Worker<'a, S> {
             }),
             Kind::PutKeyspaces => self.each(meter, Self::put_in_keyspace),
             Kind::GetKeyspaces => self.each(meter, Self::get_in_keyspace),
+            Kind::MultiGet => self.multi_gets(meter),
             Kind::BulkLoad => self.load(meter),
             Kind::Compact
             | Kind::WaitCompact
@@ -450,6 +453,29 @@ impl<'a, S: Session> Worker<'a, S> {
         let size = self.session.get_in(keyspace, key, |value| value.len())?;
         meter.found += u64::from(size.is_some());
         meter.end(1, size.map_or(0, |size| (key.len() + size) as u64));
+        Ok(())
+    }
+
+    fn multi_gets(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let mut keys = vec![Key::new(self.task.settings.key_size); KEYS_AT_ONCE as usize];
+        let mut next = self.part.start;
+        while next < self.part.end {
+            if !meter.goes_on() {
+                meter.truncated = true;
+                break;
+            }
+            let end = self.part.end.min(next + KEYS_AT_ONCE);
+            let source = &mut self.source;
+            let wanted: Vec<&[u8]> =
+                (next..end).zip(&mut keys).map(|(i, key)| key.set(source.number(i))).collect();
+            let mut bytes = 0;
+            self.session.multi_get(&wanted, |key, value| {
+                meter.found += 1;
+                bytes += (key.len() + value.len()) as u64;
+            })?;
+            meter.end(end - next, bytes);
+            next = end;
+        }
         Ok(())
     }
 

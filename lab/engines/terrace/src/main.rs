@@ -166,6 +166,16 @@ impl Session for TerraceSession<'_> {
         Ok(found.then(|| look(&self.value)))
     }
 
+    fn multi_get(&mut self, keys: &[&[u8]], mut look: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        let values = self.db.multi_get_with(keys, &self.read).map_err(failed)?;
+        for (key, value) in keys.iter().zip(values) {
+            if let Some(value) = value {
+                look(key, &value);
+            }
+        }
+        Ok(())
+    }
+
     fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()> {
         self.batch.clear();
         while let Some(operation) = operations.next() {

@@ -73,7 +73,8 @@ impl Builder {
         let root = self.lab.parent().unwrap_or(Path::new("."));
         let path = root.join(built);
         if !path.join("lib").is_dir() {
-            let name = &manifest.name;
+            // Engines that are like another one share its library.
+            let name = built.rsplit('/').next().unwrap_or(built);
             return Err(format!("{built} is missing; `tools/build-peers {name}` makes it"));
         }
         Ok(Some(path))
