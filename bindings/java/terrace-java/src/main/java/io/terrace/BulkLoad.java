@@ -1,6 +1,7 @@
 package io.terrace;
 
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.util.Objects;
 
 /**
@@ -12,11 +13,14 @@ import java.util.Objects;
 public final class BulkLoad implements AutoCloseable {
     private static final int CHUNK = 256 << 10;
 
+    /** Keeps the database reachable: the cleaner would close it under the load. */
+    private final TerraceDb db;
     private final long number;
     private final Cleaner.Cleanable cleanable;
     private final Packer packer = new Packer(CHUNK);
 
-    BulkLoad(long number) {
+    BulkLoad(TerraceDb db, long number) {
+        this.db = db;
         this.number = number;
         cleanable = Cleaning.register(this, () -> Native.closeBulkLoad(number));
     }
@@ -38,6 +42,7 @@ public final class BulkLoad implements AutoCloseable {
 
     private void send() {
         Native.bulkLoadPut(number, packer.bytes(), packer.length());
+        Reference.reachabilityFence(this);
         packer.clear();
     }
 
@@ -48,7 +53,9 @@ public final class BulkLoad implements AutoCloseable {
      */
     public long finish() {
         send();
-        return Native.finishBulkLoad(number);
+        long entries = Native.finishBulkLoad(number);
+        Reference.reachabilityFence(this);
+        return entries;
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.terrace;
 
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 
 /**
  * A bound for the native memory of several databases together: memtables, indexes and filters of
@@ -48,7 +49,9 @@ public final class MemoryBudget implements AutoCloseable {
      * @throws ClosedException if the budget is closed
      */
     public long used() {
-        return Native.memoryBudgetUsed(number);
+        long used = Native.memoryBudgetUsed(number);
+        Reference.reachabilityFence(this);
+        return used;
     }
 
     /** Lets no more databases in. Those that share it keep it alive. */

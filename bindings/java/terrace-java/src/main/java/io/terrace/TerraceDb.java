@@ -2,6 +2,7 @@ package io.terrace;
 
 import java.io.IOException;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -80,6 +81,15 @@ public final class TerraceDb implements DB {
         return path;
     }
 
+    /**
+     * Returns the result of a native call. An object that nobody uses after the call may be
+     * collected while it runs. Here it is used, so the cleaner does not close it under the call.
+     */
+    private <T> T reachable(T result) {
+        Reference.reachabilityFence(this);
+        return result;
+    }
+
     void checkOpen() {
         if (closed) {
             throw new ClosedException("the database is closed");
@@ -109,8 +119,10 @@ public final class TerraceDb implements DB {
 
     @Override
     public byte[] get(byte[] key, ReadOptions options) {
-        return Native.get(number, snapshotOf(options), flags(options),
+        byte[] value = Native.get(number, snapshotOf(options), flags(options),
                 Objects.requireNonNull(key, "key"));
+        Reference.reachabilityFence(options);
+        return reachable(value);
     }
 
     /**
@@ -132,6 +144,7 @@ public final class TerraceDb implements DB {
         }
         int length = Native.getDirect(number, 0, 0, key, key.position(), key.remaining(),
                 value, value.position(), value.remaining());
+        Reference.reachabilityFence(this);
         if (length >= 0) {
             value.limit(value.position() + Math.min(length, value.remaining()));
         }
@@ -158,8 +171,10 @@ public final class TerraceDb implements DB {
     public byte[][] multiGet(List<byte[]> keys, ReadOptions options) {
         Packer packer = new Packer(32 * keys.size());
         keys.forEach(packer::add);
-        return Native.multiGet(
+        byte[][] values = Native.multiGet(
                 number, snapshotOf(options), flags(options), packer.bytes(), packer.length());
+        Reference.reachabilityFence(options);
+        return reachable(values);
     }
 
     @Override
@@ -193,14 +208,16 @@ public final class TerraceDb implements DB {
      */
     public TerraceIterator range(byte[] from, byte[] to, ReadOptions options) {
         checkOpen();
-        return new TerraceIterator(
-                this, Native.iterator(number, snapshotOf(options), flags(options), from, to));
+        long iterator = Native.iterator(number, snapshotOf(options), flags(options), from, to);
+        Reference.reachabilityFence(options);
+        return new TerraceIterator(this, iterator);
     }
 
     @Override
     public void put(byte[] key, byte[] value) {
         Native.put(number, Objects.requireNonNull(key, "key"),
                 Objects.requireNonNull(value, "value"), false);
+        Reference.reachabilityFence(this);
     }
 
     /**
@@ -215,6 +232,7 @@ public final class TerraceDb implements DB {
         requireDirect(value);
         Native.putDirect(number, key, key.position(), key.remaining(),
                 value, value.position(), value.remaining(), false);
+        Reference.reachabilityFence(this);
     }
 
     private static void requireDirect(ByteBuffer buffer) {
@@ -226,6 +244,7 @@ public final class TerraceDb implements DB {
     @Override
     public void delete(byte[] key) {
         Native.put(number, Objects.requireNonNull(key, "key"), null, false);
+        Reference.reachabilityFence(this);
     }
 
     /**
@@ -237,6 +256,7 @@ public final class TerraceDb implements DB {
      */
     public void deleteRange(byte[] from, byte[] to) {
         Native.deleteRange(number, from, to);
+        Reference.reachabilityFence(this);
     }
 
     @Override
@@ -250,6 +270,7 @@ public final class TerraceDb implements DB {
         }
         byte[] bytes = own.bytes();
         Native.write(number, bytes, own.approximateSize(), sync);
+        Reference.reachabilityFence(this);
     }
 
     @Override
@@ -262,12 +283,14 @@ public final class TerraceDb implements DB {
     public Snapshot put(byte[] key, byte[] value, WriteOptions options) {
         Native.put(number, Objects.requireNonNull(key, "key"),
                 Objects.requireNonNull(value, "value"), options.sync());
+        Reference.reachabilityFence(this);
         return snapshotAfter(options);
     }
 
     @Override
     public Snapshot delete(byte[] key, WriteOptions options) {
         Native.put(number, Objects.requireNonNull(key, "key"), null, options.sync());
+        Reference.reachabilityFence(this);
         return snapshotAfter(options);
     }
 
@@ -293,7 +316,7 @@ public final class TerraceDb implements DB {
      * @return the transaction
      */
     public TerraceTransaction transaction() {
-        return new TerraceTransaction(Native.transaction(number));
+        return new TerraceTransaction(this, Native.transaction(number));
     }
 
     /**
@@ -302,7 +325,7 @@ public final class TerraceDb implements DB {
      * @return the load
      */
     public BulkLoad bulkLoad() {
-        return new BulkLoad(Native.bulkLoad(number));
+        return new BulkLoad(this, Native.bulkLoad(number));
     }
 
     @Override
@@ -312,12 +335,13 @@ public final class TerraceDb implements DB {
             packer.add(range.start());
             packer.add(range.limit());
         }
-        return Native.approximateSizes(number, Arrays.copyOf(packer.bytes(), packer.length()));
+        return reachable(
+                Native.approximateSizes(number, Arrays.copyOf(packer.bytes(), packer.length())));
     }
 
     @Override
     public String getProperty(String name) {
-        return Native.property(number, Objects.requireNonNull(name, "name"));
+        return reachable(Native.property(number, Objects.requireNonNull(name, "name")));
     }
 
     /**
@@ -327,7 +351,7 @@ public final class TerraceDb implements DB {
      */
     public Map<String, Long> stats() {
         Map<String, Long> stats = new LinkedHashMap<>();
-        Native.stats(number).lines().forEach(line -> {
+        reachable(Native.stats(number)).lines().forEach(line -> {
             int space = line.indexOf(' ');
             stats.put(line.substring(0, space), Long.parseUnsignedLong(line.substring(space + 1)));
         });
@@ -340,7 +364,7 @@ public final class TerraceDb implements DB {
      * @return what was read, and what is damaged
      */
     public VerifyReport verify() {
-        return VerifyReport.parse(Native.verify(number));
+        return VerifyReport.parse(reachable(Native.verify(number)));
     }
 
     /**
@@ -352,21 +376,25 @@ public final class TerraceDb implements DB {
      */
     public void checkpoint(Path directory) {
         Native.checkpoint(number, TerraceFactory.bytes(directory.toString()));
+        Reference.reachabilityFence(this);
     }
 
     /** Makes every earlier write survive the loss of power. */
     public void sync() {
         Native.sync(number);
+        Reference.reachabilityFence(this);
     }
 
     /** Writes what is in memory to tables and waits for it. */
     public void flush() {
         Native.flush(number);
+        Reference.reachabilityFence(this);
     }
 
     /** Waits until no flush or compaction is due or running. */
     public void waitIdle() {
         Native.waitIdle(number);
+        Reference.reachabilityFence(this);
     }
 
     /**
@@ -381,16 +409,19 @@ public final class TerraceDb implements DB {
                 throw new InterruptedException();
             }
         }
+        Reference.reachabilityFence(this);
     }
 
     @Override
     public void resumeCompactions() {
         Native.resume(number);
+        Reference.reachabilityFence(this);
     }
 
     @Override
     public void compactRange(byte[] begin, byte[] end) {
         Native.compactRange(number, begin, end);
+        Reference.reachabilityFence(this);
     }
 
     /**

@@ -2,6 +2,7 @@ package io.terrace;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -63,6 +64,8 @@ public final class TerraceFactory implements DBFactory {
         try {
             long number = Native.open(bytes(path.getPath()), TerraceOptions.settings(options),
                     options.comparator(), name(options.comparator()), options.logger());
+            // A cache or a budget that only the options hold is open until here.
+            Reference.reachabilityFence(options);
             return new TerraceDb(number, directory);
         } catch (TerraceException e) {
             throw failure(e);
@@ -93,6 +96,7 @@ public final class TerraceFactory implements DBFactory {
         try {
             Native.repair(bytes(path.getPath()), TerraceOptions.settings(options),
                     options.comparator(), name(options.comparator()), options.logger());
+            Reference.reachabilityFence(options);
         } catch (TerraceException e) {
             throw failure(e);
         }

@@ -1,6 +1,7 @@
 package io.terrace;
 
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -30,6 +31,8 @@ public final class TerraceIterator implements DBIterator {
         cleanable = Cleaning.register(this, () -> Native.closeIterator(number));
     }
 
+    // Methods that load entries keep the iterator, and with it the database, reachable until they
+    // are done: the cleaner would close it under the native call.
     private EntryWindow open() {
         if (closed) {
             throw new ClosedException("the iterator is closed");
@@ -62,7 +65,9 @@ public final class TerraceIterator implements DBIterator {
 
     @Override
     public boolean hasNext() {
-        return open().hasNext();
+        boolean more = open().hasNext();
+        Reference.reachabilityFence(this);
+        return more;
     }
 
     @Override
@@ -74,7 +79,7 @@ public final class TerraceIterator implements DBIterator {
 
     @Override
     public Map.Entry<byte[], byte[]> peekNext() {
-        if (!open().hasNext()) {
+        if (!hasNext()) {
             throw new NoSuchElementException("there is no entry behind the iterator");
         }
         return window.peekNext();
@@ -82,7 +87,9 @@ public final class TerraceIterator implements DBIterator {
 
     @Override
     public boolean hasPrev() {
-        return open().hasPrev();
+        boolean more = open().hasPrev();
+        Reference.reachabilityFence(this);
+        return more;
     }
 
     @Override
@@ -94,7 +101,7 @@ public final class TerraceIterator implements DBIterator {
 
     @Override
     public Map.Entry<byte[], byte[]> peekPrev() {
-        if (!open().hasPrev()) {
+        if (!hasPrev()) {
             throw new NoSuchElementException("there is no entry before the iterator");
         }
         return window.peekPrev();
@@ -113,6 +120,7 @@ public final class TerraceIterator implements DBIterator {
             batch.add(entries.peekNext());
             entries.moveNext();
         }
+        Reference.reachabilityFence(this);
         return batch;
     }
 

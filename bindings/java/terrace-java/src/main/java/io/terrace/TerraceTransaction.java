@@ -1,6 +1,7 @@
 package io.terrace;
 
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.util.AbstractMap;
 import java.util.Iterator;
 import java.util.Map;
@@ -19,10 +20,13 @@ import java.util.Objects;
 public final class TerraceTransaction implements AutoCloseable {
     private static final int RANGE_ENTRIES = 256;
 
+    /** Keeps the database reachable: the cleaner would close it under the transaction. */
+    private final TerraceDb db;
     private final long number;
     private final Cleaner.Cleanable cleanable;
 
-    TerraceTransaction(long number) {
+    TerraceTransaction(TerraceDb db, long number) {
+        this.db = db;
         this.number = number;
         cleanable = Cleaning.register(this, () -> Native.closeTransaction(number));
     }
@@ -34,7 +38,7 @@ public final class TerraceTransaction implements AutoCloseable {
      * @return its value; null if it has none
      */
     public byte[] get(byte[] key) {
-        return Native.transactionGet(number, Objects.requireNonNull(key, "key"), false);
+        return get(key, false);
     }
 
     /**
@@ -44,7 +48,14 @@ public final class TerraceTransaction implements AutoCloseable {
      * @return its value; null if it has none
      */
     public byte[] getForUpdate(byte[] key) {
-        return Native.transactionGet(number, Objects.requireNonNull(key, "key"), true);
+        return get(key, true);
+    }
+
+    private byte[] get(byte[] key, boolean forUpdate) {
+        byte[] value =
+                Native.transactionGet(number, Objects.requireNonNull(key, "key"), forUpdate);
+        Reference.reachabilityFence(this);
+        return value;
     }
 
     /**
@@ -56,6 +67,7 @@ public final class TerraceTransaction implements AutoCloseable {
     public void put(byte[] key, byte[] value) {
         Native.transactionPut(number, Objects.requireNonNull(key, "key"),
                 Objects.requireNonNull(value, "value"));
+        Reference.reachabilityFence(this);
     }
 
     /**
@@ -65,6 +77,7 @@ public final class TerraceTransaction implements AutoCloseable {
      */
     public void delete(byte[] key) {
         Native.transactionPut(number, Objects.requireNonNull(key, "key"), null);
+        Reference.reachabilityFence(this);
     }
 
     /**
@@ -81,11 +94,13 @@ public final class TerraceTransaction implements AutoCloseable {
     /** Takes note of the writes so far, for {@link #rollbackToSavepoint}. */
     public void setSavepoint() {
         Native.transactionSavepoint(number, false);
+        Reference.reachabilityFence(this);
     }
 
     /** Undoes the writes since the last savepoint, and forgets that one. */
     public void rollbackToSavepoint() {
         Native.transactionSavepoint(number, true);
+        Reference.reachabilityFence(this);
     }
 
     /** Applies all writes at once. The transaction is over then, whatever the outcome. */
@@ -100,6 +115,7 @@ public final class TerraceTransaction implements AutoCloseable {
      */
     public void commit(boolean sync) {
         Native.commit(number, sync);
+        Reference.reachabilityFence(this);
     }
 
     @Override
@@ -129,6 +145,7 @@ public final class TerraceTransaction implements AutoCloseable {
                 return false;
             }
             fetched = Native.transactionRange(number, from, after, to, RANGE_ENTRIES);
+            Reference.reachabilityFence(TerraceTransaction.this);
             at = 0;
             if (fetched.length > 0) {
                 from = fetched[fetched.length - 2];

@@ -81,6 +81,37 @@ class LifecycleTest {
         }
     }
 
+    private TerraceDb abandoned(String name) throws IOException {
+        TerraceDb other = factory.open(directory.file(name), new Options());
+        other.put(bytes("key"), bytes("value"));
+        return other;
+    }
+
+    /** Collects what is unreachable and leaves the cleaner time to close it. */
+    private static void collect() throws InterruptedException {
+        for (int i = 0; i < 10; i++) {
+            System.gc();
+            Thread.sleep(20);
+        }
+    }
+
+    @Test
+    void a_transaction_keeps_its_database_open() throws Exception {
+        TerraceTransaction transaction = abandoned("of transaction").transaction();
+        collect();
+        assertEquals("value", asString(transaction.get(bytes("key"))));
+        transaction.put(bytes("key"), bytes("other"));
+        transaction.commit();
+    }
+
+    @Test
+    void a_bulk_load_keeps_its_database_open() throws Exception {
+        BulkLoad load = abandoned("of load").bulkLoad();
+        collect();
+        load.put(bytes("more"), bytes("value"));
+        assertEquals(1, load.finish());
+    }
+
     @Test
     void a_closed_iterator_throws() {
         TerraceIterator iterator = db.iterator();

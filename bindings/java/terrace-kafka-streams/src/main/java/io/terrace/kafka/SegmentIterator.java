@@ -1,16 +1,15 @@
 package io.terrace.kafka;
 
 import java.util.Iterator;
-import java.util.List;
 import java.util.NoSuchElementException;
-import java.util.function.Function;
+import java.util.function.LongFunction;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 
-/** The entries of one range after the other, of which a filter accepts some. */
+/** The entries of one segment after the other, of which a filter accepts some. */
 final class SegmentIterator implements AutoCloseable {
-    private final Iterator<KeyValue<Bytes, Bytes>> ranges;
-    private final Function<KeyValue<Bytes, Bytes>, StoreIterator> opener;
+    private final Iterator<Long> segments;
+    private final LongFunction<StoreIterator> opener;
     private final SegmentedStore.Filter filter;
     private StoreIterator current;
     private Keys.Parts key;
@@ -18,10 +17,10 @@ final class SegmentIterator implements AutoCloseable {
     private boolean closed;
 
     SegmentIterator(
-            List<KeyValue<Bytes, Bytes>> ranges,
-            Function<KeyValue<Bytes, Bytes>, StoreIterator> opener,
+            Iterator<Long> segments,
+            LongFunction<StoreIterator> opener,
             SegmentedStore.Filter filter) {
-        this.ranges = ranges.iterator();
+        this.segments = segments;
         this.opener = opener;
         this.filter = filter;
         // What the first one sees is decided now.
@@ -31,10 +30,10 @@ final class SegmentIterator implements AutoCloseable {
     private void advance() {
         while (key == null) {
             if (current == null) {
-                if (!ranges.hasNext()) {
+                if (!segments.hasNext()) {
                     return;
                 }
-                current = opener.apply(ranges.next());
+                current = opener.apply(segments.next());
             }
             if (!current.hasNext()) {
                 current.close();

@@ -1,7 +1,8 @@
 package io.terrace.kafka;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.function.LongFunction;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 
@@ -9,10 +10,13 @@ import org.apache.kafka.streams.KeyValue;
  * A store whose entries expire: segments of time, one behind the other in one database. A segment
  * that has expired goes as one deleted range.
  *
- * <p>An entry expires when stream time is the retention period past its time.
+ * <p>An entry expires when stream time is the retention period past its time. It stays stored until
+ * the next commit, so no read may begin before {@link #liveFrom}.
  */
 abstract class SegmentedStore extends TerraceStateStore {
     private static final long NONE = -1;
+    /** Up to this many segments are read one by one. Among more, seeks find those with entries. */
+    private static final int FEW = 8;
 
     private final long retention;
     private final long interval;
@@ -42,6 +46,11 @@ abstract class SegmentedStore extends TerraceStateStore {
         }
     }
 
+    /** What the keys in the file depend on. */
+    final String segments() {
+        return "segments of " + interval + " ms";
+    }
+
     long segment(long time) {
         return Math.floorDiv(time, interval);
     }
@@ -57,7 +66,7 @@ abstract class SegmentedStore extends TerraceStateStore {
             streamTime = time;
             long live = segment(liveFrom());
             if (firstSegment < live && firstSegment <= lastSegment) {
-                file().deleteRange(Keys.segment(firstSegment), Keys.segment(live));
+                file().expire(Keys.segment(firstSegment), Keys.segment(live));
                 firstSegment = live;
             }
         }
@@ -97,14 +106,9 @@ abstract class SegmentedStore extends TerraceStateStore {
             Bytes from, Bytes to, long firstTime, long lastTime, boolean forward, Filter filter) {
         long first = Math.max(firstSegment, segment(Math.max(0, firstTime)));
         long last = Math.min(lastSegment, segment(Math.max(NONE, lastTime)));
-        List<KeyValue<Bytes, Bytes>> ranges = new ArrayList<>();
-        for (long segment = first; segment <= last; segment++) {
-            Bytes lower = from == null ? Keys.segment(segment) : Keys.lower(segment, from, 0);
-            Bytes upper = to == null ? Keys.segment(segment + 1) : Keys.after(segment, to);
-            ranges.add(forward ? ranges.size() : 0, KeyValue.pair(lower, upper));
-        }
-        return new SegmentIterator(
-                ranges, range -> iterator(range.key, range.value, forward), filter);
+        return iterate(first, last, forward, filter, segment -> KeyValue.pair(
+                from == null ? Keys.segment(segment) : Keys.lower(segment, from, 0),
+                to == null ? Keys.segment(segment + 1) : Keys.after(segment, to)));
     }
 
     /** The entries of one key whose first number is in a range. */
@@ -112,15 +116,73 @@ abstract class SegmentedStore extends TerraceStateStore {
             Bytes key, long firstTime, long lastTime, boolean forward, Filter filter) {
         long first = Math.max(firstSegment, segment(Math.max(0, firstTime)));
         long last = Math.min(lastSegment, segment(Math.max(NONE, lastTime)));
-        List<KeyValue<Bytes, Bytes>> ranges = new ArrayList<>();
-        for (long segment = first; segment <= last; segment++) {
-            Bytes lower = Keys.lower(segment, key, Math.max(0, firstTime));
-            Bytes upper = lastTime == Long.MAX_VALUE
-                    ? Keys.after(segment, key)
-                    : Keys.lower(segment, key, lastTime + 1);
-            ranges.add(forward ? ranges.size() : 0, KeyValue.pair(lower, upper));
-        }
+        return iterate(first, last, forward, filter, segment -> KeyValue.pair(
+                Keys.lower(segment, key, Math.max(0, firstTime)),
+                lastTime == Long.MAX_VALUE
+                        ? Keys.after(segment, key)
+                        : Keys.lower(segment, key, lastTime + 1)));
+    }
+
+    private SegmentIterator iterate(
+            long first,
+            long last,
+            boolean forward,
+            Filter filter,
+            LongFunction<KeyValue<Bytes, Bytes>> range) {
         return new SegmentIterator(
-                ranges, range -> iterator(range.key, range.value, forward), filter);
+                new Segments(first, last, forward),
+                segment -> {
+                    KeyValue<Bytes, Bytes> bounds = range.apply(segment);
+                    return iterator(bounds.key, bounds.value, forward);
+                },
+                filter);
+    }
+
+    /**
+     * The numbers of the segments from one to another, found one at a time: where one entry has a
+     * far-off time, a list of them would have millions.
+     */
+    private final class Segments implements Iterator<Long> {
+        private final boolean forward;
+        private long first;
+        private long last;
+        private boolean found;
+
+        Segments(long first, long last, boolean forward) {
+            this.first = first;
+            this.last = last;
+            this.forward = forward;
+        }
+
+        @Override
+        public boolean hasNext() {
+            if (!found && last - first >= FEW) {
+                seek();
+            }
+            found = true;
+            return first <= last;
+        }
+
+        private void seek() {
+            try (StoreIterator entries =
+                    iterator(Keys.segment(first), Keys.segment(last + 1), forward)) {
+                if (!entries.hasNext()) {
+                    first = last + 1;
+                } else if (forward) {
+                    first = Keys.segmentOf(entries.next().key.get());
+                } else {
+                    last = Keys.segmentOf(entries.next().key.get());
+                }
+            }
+        }
+
+        @Override
+        public Long next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            found = false;
+            return forward ? first++ : last--;
+        }
     }
 }

@@ -1,5 +1,6 @@
 package io.terrace.kafka;
 
+import io.terrace.ClosedException;
 import io.terrace.TerraceDb;
 import io.terrace.TerraceException;
 import io.terrace.TerraceIterator;
@@ -8,13 +9,16 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.internals.PositionSerde;
 
@@ -27,7 +31,13 @@ import org.apache.kafka.streams.state.internals.PositionSerde;
  * batch removes the committed offsets, so that a crash before the next commit has Kafka Streams
  * rebuild the store instead of counting aborted records.
  *
- * <p>Any thread may read while the stream thread writes.
+ * <p>Expired entries are deleted after the batch of the next commit, since after a crash before it
+ * they have not expired. Until then the caller hides them. A spill under exactly-once deletes them,
+ * too: it has removed the offsets, and commits are rare there.
+ *
+ * <p>Any thread may read while the stream thread writes. Kafka Streams runs a query with the
+ * position locked, so the order of locks is: the position, then the file. No method locks the
+ * position while it holds the file's monitor.
  */
 final class StoreFile implements AutoCloseable {
     private static final byte META = 0;
@@ -35,6 +45,7 @@ final class StoreFile implements AutoCloseable {
     private static final byte[] AFTER_DATA = {2};
     private static final byte[] OFFSETS = {META, 'o'};
     private static final byte[] AFTER_OFFSETS = {META, 'p'};
+    private static final byte[] FORMAT = {META, 'f'};
     private static final byte[] POSITION = {META, 'q'};
     private static final byte[] USED = {META, 'u'};
     static final byte[] DELETED = new byte[0];
@@ -46,14 +57,28 @@ final class StoreFile implements AutoCloseable {
     private final long limit;
     private ConcurrentSkipListMap<Bytes, byte[]> buffer = new ConcurrentSkipListMap<>();
     private long buffered;
-    /** About how many entries the database has. */
-    private long entries;
+    /** Entries put into the database since it was opened, less those deleted. */
+    private long written;
+    /** The range of entries that have expired and are still stored; null if there are none. */
+    private Bytes expiredFrom;
+    private Bytes expiredTo;
     /** Whether anything was ever written or restored. */
     private boolean used;
     /** Whether Kafka Streams has asked for an offset, after which offsets are its own. */
     private boolean asked;
 
-    StoreFile(File directory, String name, Map<String, Object> configs, boolean exactlyOnce) {
+    /**
+     * Opens the file, and empties it if it was written in another format: Kafka Streams restores it
+     * from the changelog then.
+     *
+     * @param format what determines the encoding of keys and values
+     */
+    StoreFile(
+            File directory,
+            String name,
+            String format,
+            Map<String, Object> configs,
+            boolean exactlyOnce) {
         this.name = name;
         this.exactlyOnce = exactlyOnce;
         limit = Memory.buffer(configs);
@@ -62,13 +87,33 @@ final class StoreFile implements AutoCloseable {
         } catch (IOException e) {
             throw new ProcessorStateException("Error opening store " + name, e);
         }
-        Map<String, Long> stats = db.stats();
-        entries = Math.max(0, stats.get("table_entries") - 2 * stats.get("table_deletions"));
-        used = db.get(USED) != null;
+        try {
+            require(format.getBytes(StandardCharsets.UTF_8));
+            used = db.get(USED) != null;
+        } catch (TerraceException e) {
+            close();
+            throw failure("opening", e);
+        }
     }
 
-    private ProcessorStateException failure(String what, TerraceException e) {
-        return new ProcessorStateException("Error " + what + " store " + name, e);
+    private void require(byte[] format) {
+        if (Arrays.equals(format, db.get(FORMAT))) {
+            return;
+        }
+        // If the process dies between these two, the file is empty and the next open goes on.
+        db.deleteRange(null, null);
+        db.put(FORMAT, format);
+    }
+
+    private StreamsException failure(String what, TerraceException e) {
+        return failure(what, name, e);
+    }
+
+    /** What Kafka's users expect: a closed store is no error of the state. */
+    static StreamsException failure(String what, String name, TerraceException e) {
+        return e instanceof ClosedException
+                ? new InvalidStateStoreException("Store " + name + " is currently closed", e)
+                : new ProcessorStateException("Error " + what + " store " + name, e);
     }
 
     private static byte[] data(Bytes key) {
@@ -95,11 +140,14 @@ final class StoreFile implements AutoCloseable {
         // An empty value is a value: it must not be taken for the marker.
         byte[] kept = value == null ? DELETED : value.length == 0 ? new byte[0] : value;
         byte[] before = buffer.put(key, kept);
-        buffered += kept.length - (before == null ? 0 : before.length);
-        buffered += before == null ? key.get().length + ENTRY_OVERHEAD : 0;
+        buffered += size(key, kept) - (before == null ? 0 : size(key, before));
         if (buffered > limit) {
             spill();
         }
+    }
+
+    private static long size(Bytes key, byte[] value) {
+        return key.get().length + value.length + ENTRY_OVERHEAD;
     }
 
     private void spill() {
@@ -108,6 +156,10 @@ final class StoreFile implements AutoCloseable {
                 forgetOffsets(batch);
             }
             apply(batch);
+        }
+        if (exactlyOnce) {
+            // Without offsets the store is rebuilt after a crash.
+            deleteExpired();
         }
     }
 
@@ -124,7 +176,7 @@ final class StoreFile implements AutoCloseable {
             }
         }
         write(batch, !buffer.isEmpty());
-        entries = Math.max(0, entries + more);
+        written += more;
         // Iterators go on with the old one.
         buffer = new ConcurrentSkipListMap<>();
         buffered = 0;
@@ -160,7 +212,21 @@ final class StoreFile implements AutoCloseable {
     }
 
     /** Applies all writes with the offsets, as {@code StateStore.commit} says, and a position. */
-    synchronized void commit(Map<TopicPartition, Long> offsets, Position position) {
+    void commit(Map<TopicPartition, Long> offsets, Position position) {
+        commit(offsets, serialized(position));
+    }
+
+    private static byte[] serialized(Position position) {
+        ByteBuffer serialized;
+        synchronized (position) {
+            serialized = PositionSerde.serialize(position);
+        }
+        byte[] bytes = new byte[serialized.remaining()];
+        serialized.get(bytes);
+        return bytes;
+    }
+
+    private synchronized void commit(Map<TopicPartition, Long> offsets, byte[] position) {
         try (TerraceWriteBatch batch = db.createWriteBatch()) {
             // A checkpoint file that another kind of store left beside this empty one is migrated
             // before offsets are asked for. It does not say what is here.
@@ -177,14 +243,9 @@ final class StoreFile implements AutoCloseable {
                     }
                 });
             }
-            ByteBuffer serialized;
-            synchronized (position) {
-                serialized = PositionSerde.serialize(position);
-            }
-            byte[] bytes = new byte[serialized.remaining()];
-            serialized.get(bytes);
-            batch.put(POSITION, bytes);
+            batch.put(POSITION, position);
             apply(batch);
+            deleteExpired();
         } catch (TerraceException e) {
             throw failure("committing", e);
         }
@@ -192,7 +253,12 @@ final class StoreFile implements AutoCloseable {
 
     synchronized Long committedOffset(TopicPartition partition) {
         asked = true;
-        byte[] offset = db.get(offsetKey(partition));
+        byte[] offset;
+        try {
+            offset = db.get(offsetKey(partition));
+        } catch (TerraceException e) {
+            throw failure("reading from", e);
+        }
         return offset == null ? null : ByteBuffer.wrap(offset).getLong();
     }
 
@@ -209,13 +275,15 @@ final class StoreFile implements AutoCloseable {
             for (KeyValue<Bytes, byte[]> record : records) {
                 if (record.value == null) {
                     batch.delete(data(record.key));
+                    written--;
                 } else {
                     batch.put(data(record.key), record.value);
-                    entries++;
+                    written++;
                 }
             }
             write(batch, !records.isEmpty());
         }
+        deleteExpired();
     }
 
     /**
@@ -234,20 +302,50 @@ final class StoreFile implements AutoCloseable {
         }
     }
 
-    /** Removes a range that has expired, at once and whatever is committed. */
-    synchronized void deleteRange(Bytes from, Bytes to) {
-        buffer.subMap(from, to).clear();
+    /**
+     * Removes a range that has expired, from the database with the next commit. The caller hides it
+     * until then and writes nothing into it. A later range lies behind an earlier one, and what is
+     * between them has expired, too.
+     */
+    synchronized void expire(Bytes from, Bytes to) {
+        Map<Bytes, byte[]> expired = buffer.subMap(from, to);
+        expired.forEach((key, value) -> buffered -= size(key, value));
+        expired.clear();
+        expiredFrom = expiredFrom == null || from.compareTo(expiredFrom) < 0 ? from : expiredFrom;
+        expiredTo = to;
+    }
+
+    private void deleteExpired() {
+        if (expiredFrom == null) {
+            return;
+        }
         try {
-            db.deleteRange(data(from), data(to));
+            db.deleteRange(data(expiredFrom), data(expiredTo));
         } catch (TerraceException e) {
             throw failure("expiring entries of", e);
         }
+        expiredFrom = null;
+        expiredTo = null;
     }
 
-    /** About how many entries there are. */
+    /**
+     * About how many entries there are, as RocksDB counts them: an entry that was written again
+     * counts more than once until a flush or a compaction removes its old value.
+     */
     synchronized long approximateEntries() {
+        Map<String, Long> stats;
+        try {
+            stats = db.stats();
+        } catch (TerraceException e) {
+            throw failure("reading from", e);
+        }
+        long tables = stats.get("table_entries") - 2 * stats.get("table_deletions");
+        // The engine does not count entries of memtables. They are the part of what was written
+        // that memtables have by bytes.
+        double unflushed = Math.min(1, (double) stats.get("memtable_bytes")
+                / Math.max(1, stats.get("user_bytes_written")));
         long more = buffer.values().stream().filter(value -> value != DELETED).count();
-        return entries + more;
+        return Math.max(0, tables) + Math.max(0, Math.round(written * unflushed)) + more;
     }
 
     @Override

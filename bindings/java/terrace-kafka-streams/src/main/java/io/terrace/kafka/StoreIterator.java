@@ -12,7 +12,6 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
-import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.state.KeyValueIterator;
 
 /** The entries of a range in either direction: what is stored, with what is buffered on top. */
@@ -111,7 +110,7 @@ final class StoreIterator implements KeyValueIterator<Bytes, byte[]> {
         try {
             return advance();
         } catch (TerraceException e) {
-            throw new ProcessorStateException("Error reading from store " + name, e);
+            throw StoreFile.failure("reading from", name, e);
         }
     }
 

@@ -32,6 +32,11 @@ class TerraceKeyValueStore extends TerraceStateStore implements KeyValueStore<By
     }
 
     @Override
+    String kind() {
+        return "key-value";
+    }
+
+    @Override
     KeyValue<Bytes, byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
         return KeyValue.pair(Bytes.wrap(record.key()), record.value());
     }

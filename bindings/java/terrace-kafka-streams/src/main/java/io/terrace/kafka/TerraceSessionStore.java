@@ -29,6 +29,11 @@ class TerraceSessionStore extends SegmentedStore implements SessionStore<Bytes, 
     }
 
     @Override
+    String kind() {
+        return "sessions, " + segments();
+    }
+
+    @Override
     KeyValue<Bytes, byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
         byte[] stored = record.key();
         int length = stored.length - SUFFIX;

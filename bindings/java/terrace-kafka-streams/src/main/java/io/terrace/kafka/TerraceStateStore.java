@@ -28,11 +28,16 @@ import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.Query;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.state.HeadersBytesStore;
+import org.apache.kafka.streams.state.TimestampedBytesStore;
 import org.apache.kafka.streams.state.internals.InMemoryKeyValueStore;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
 
 /**
  * What all stores have in common: opening, restoring, committing, queries and closing.
+ *
+ * <p>Kafka Streams runs a query with the position locked, and writers lock the position while they
+ * hold the store's monitor. So nothing that a query calls locks the store.
  *
  * <p>The directory is {@code terrace/NAME} in the task's directory. It uses internal classes of
  * Kafka Streams for metrics, positions and interactive queries, so a version of this module belongs
@@ -83,10 +88,28 @@ abstract class TerraceStateStore implements StateStore {
         } catch (IOException e) {
             throw new ProcessorStateException("Error creating " + directory, e);
         }
-        file = new StoreFile(directory, name, configs, exactlyOnce);
-        position = file.position();
-        opened(file);
+        StoreFile opening = new StoreFile(directory, name, format(), configs, exactlyOnce);
+        try {
+            position = opening.position();
+            opened(opening);
+        } catch (RuntimeException e) {
+            // A store whose init failed is not closed by Kafka Streams, and the lock would stay.
+            opening.close();
+            throw e;
+        }
+        file = opening;
     }
+
+    /** What determines how entries are encoded in the file. */
+    private String format() {
+        String values = this instanceof HeadersBytesStore
+                ? "headers"
+                : this instanceof TimestampedBytesStore ? "timestamps" : "plain";
+        return kind() + ", " + values;
+    }
+
+    /** What determines the keys in the file: two kinds of stores cannot read each other's file. */
+    abstract String kind();
 
     /** Called when the file was opened, before anything is restored. */
     void opened(StoreFile opened) {}
@@ -117,6 +140,10 @@ abstract class TerraceStateStore implements StateStore {
             throw new InvalidStateStoreException("Store " + name + " is currently closed");
         }
         return opened;
+    }
+
+    StateStoreContext context() {
+        return context;
     }
 
     /** An iterator that closes with the store. */

@@ -1,14 +1,27 @@
 package io.terrace.kafka;
 
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.query.FailureReason;
+import org.apache.kafka.streams.query.MultiVersionedKeyQuery;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.query.PositionBound;
+import org.apache.kafka.streams.query.Query;
+import org.apache.kafka.streams.query.QueryConfig;
+import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.query.ResultOrder;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.VersionedRecord;
+import org.apache.kafka.streams.state.VersionedRecordIterator;
+import org.apache.kafka.streams.state.internals.StoreQueryUtils;
 
 /**
  * A persistent versioned key-value store on Terrace: of every key its versions by their time, each
@@ -54,6 +67,11 @@ class TerraceVersionedStore extends TerraceStateStore
         stored[0] = VALUE;
         System.arraycopy(value, 0, stored, 1, value.length);
         return stored;
+    }
+
+    @Override
+    String kind() {
+        return "versioned";
     }
 
     @Override
@@ -148,13 +166,18 @@ class TerraceVersionedStore extends TerraceStateStore
     }
 
     @Override
-    public synchronized VersionedRecord<byte[]> get(Bytes key, long asOfTimestamp) {
+    public VersionedRecord<byte[]> get(Bytes key, long asOfTimestamp) {
         Objects.requireNonNull(key, "key cannot be null");
-        Version version = at(key, asOfTimestamp);
-        if (version == null || version.isDeletion()) {
-            return null;
-        }
-        Version next = after(key, version.time());
+        Version version;
+        Version next;
+        do {
+            version = at(key, asOfTimestamp);
+            if (version == null || version.isDeletion()) {
+                return null;
+            }
+            next = after(key, version.time());
+            // A version that was put between the two reads is the one that was asked for.
+        } while (next != null && next.time() <= asOfTimestamp);
         if (next == null) {
             return new VersionedRecord<>(version.value(), version.time());
         }
@@ -162,5 +185,106 @@ class TerraceVersionedStore extends TerraceStateStore
         return asOfTimestamp < streamTime - history
                 ? null
                 : new VersionedRecord<>(version.value(), version.time(), next.time());
+    }
+
+    /**
+     * Returns the versions that are valid at some time between two times, the latest first. Those
+     * that have ended before the history that is kept are left out.
+     */
+    private List<VersionedRecord<byte[]>> versions(Bytes key, long from, long to) {
+        List<VersionedRecord<byte[]>> found = new ArrayList<>();
+        long kept = streamTime - history;
+        Version next = after(key, Math.max(NONE, to));
+        if (to < 0 || to < kept && next != null) {
+            return found;
+        }
+        Bytes end = to == Long.MAX_VALUE ? Keys.after(0, key) : Keys.lower(0, key, to + 1);
+        try (StoreIterator versions = iterator(Keys.lower(0, key, 0), end, false)) {
+            while (versions.hasNext() && (next == null || next.time() > Math.max(from, kept))) {
+                Version version = version(versions.next());
+                if (!version.isDeletion()) {
+                    found.add(next == null
+                            ? new VersionedRecord<>(version.value(), version.time())
+                            : new VersionedRecord<>(
+                                    version.value(), version.time(), next.time()));
+                }
+                next = version;
+            }
+        }
+        return found;
+    }
+
+    private Records versions(MultiVersionedKeyQuery<Bytes, ?> query) {
+        List<VersionedRecord<byte[]>> found = versions(
+                query.key(),
+                query.fromTime().map(Instant::toEpochMilli).orElse(Long.MIN_VALUE),
+                query.toTime().map(Instant::toEpochMilli).orElse(Long.MAX_VALUE));
+        if (query.resultOrder() == ResultOrder.ASCENDING) {
+            Collections.reverse(found);
+        }
+        return new Records(found.iterator());
+    }
+
+    /** Versions that were read already. */
+    private static final class Records implements VersionedRecordIterator<byte[]> {
+        private final Iterator<VersionedRecord<byte[]>> records;
+        private boolean closed;
+
+        Records(Iterator<VersionedRecord<byte[]>> records) {
+            this.records = records;
+        }
+
+        @Override
+        public boolean hasNext() {
+            if (closed) {
+                throw new IllegalStateException("The iterator is out of scope.");
+            }
+            return records.hasNext();
+        }
+
+        @Override
+        public VersionedRecord<byte[]> next() {
+            if (closed) {
+                throw new IllegalStateException("The iterator is out of scope.");
+            }
+            return records.next();
+        }
+
+        @Override
+        public void close() {
+            closed = true;
+        }
+    }
+
+    /** Kafka's handler of queries for many versions casts to its own store. The rest is Kafka's. */
+    @Override
+    @SuppressWarnings("unchecked")
+    public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+        if (!(query instanceof MultiVersionedKeyQuery<?, ?> versions)) {
+            return super.query(query, bound, config);
+        }
+        long begin = System.nanoTime();
+        int partition = context().taskId().partition();
+        Position position = getPosition();
+        QueryResult<R> result;
+        synchronized (position) {
+            if (!StoreQueryUtils.isPermitted(position, bound, partition)) {
+                result = QueryResult.notUpToBound(position, bound, partition);
+            } else {
+                try {
+                    result = QueryResult.forResult(
+                            (R) versions((MultiVersionedKeyQuery<Bytes, ?>) versions));
+                } catch (RuntimeException e) {
+                    result = QueryResult.forFailure(FailureReason.STORE_EXCEPTION,
+                            "Query " + query + " of store " + name() + " failed: " + e);
+                }
+            }
+            result.setPosition(position.copy());
+        }
+        if (config.isCollectExecutionInfo()) {
+            result.addExecutionInfo("Handled in " + getClass() + " in "
+                    + (System.nanoTime() - begin) + "ns");
+        }
+        return result;
     }
 }

@@ -52,6 +52,11 @@ class TerraceWindowStore extends SegmentedStore implements WindowStore<Bytes, by
     }
 
     @Override
+    String kind() {
+        return "windows, " + segments();
+    }
+
+    @Override
     KeyValue<Bytes, byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
         byte[] stored = record.key();
         int length = stored.length - SUFFIX;

@@ -1,0 +1,172 @@
+package io.terrace.kafka;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.time.Duration;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.WindowStore;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What expiry leaves on disk before and after a commit, and counts of entries. */
+class ExpiryTest {
+    private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 3);
+    private static final Bytes KEY = Bytes.wrap("key".getBytes());
+    private static final byte[] VALUE = "value".getBytes();
+    private static final Duration RETENTION = Duration.ofMinutes(10);
+    private static final long LATER = Duration.ofDays(1).toMillis();
+    private static final Map<String, String> AT_LEAST_ONCE = Map.of(Memory.BUFFER, "100000");
+    private static final Map<String, String> EXACTLY_ONCE = Map.of(
+            StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2,
+            Memory.BUFFER, "100000");
+
+    private File directory;
+
+    @BeforeEach
+    void makeDirectory() throws Exception {
+        directory = Contexts.directory();
+    }
+
+    private WindowStore<Bytes, byte[]> open(Map<String, String> settings) {
+        WindowStore<Bytes, byte[]> store =
+                TerraceStores.windowStore("store", RETENTION, RETENTION, false).get();
+        store.init(Contexts.context(directory, settings), store);
+        return store;
+    }
+
+    /** What is stored, whatever has expired. */
+    private static int stored(WindowStore<Bytes, byte[]> store) {
+        int stored = 0;
+        try (StoreIterator entries =
+                ((TerraceWindowStore) store).file().range(null, null, true)) {
+            while (entries.hasNext()) {
+                entries.next();
+                stored++;
+            }
+        }
+        return stored;
+    }
+
+    @Test
+    void entries_that_expired_are_there_after_a_crash_before_the_commit() {
+        WindowStore<Bytes, byte[]> store = open(AT_LEAST_ONCE);
+        store.committedOffset(CHANGELOG);
+        store.put(KEY, VALUE, 1000);
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.put(KEY, VALUE, LATER);
+        assertNull(store.fetch(KEY, 1000));
+        assertFalse(store.fetch(KEY, 0, LATER - 1).hasNext());
+        assertFalse(store.fetch(KEY, KEY, 0, LATER - 1).hasNext());
+        assertFalse(store.fetchAll(0, LATER - 1).hasNext());
+        assertFalse(store.backwardFetchAll(0, LATER - 1).hasNext());
+        assertEquals(LATER, store.all().next().key.window().start());
+        // Without a commit this is what a killed process leaves.
+        store.close();
+        store = open(AT_LEAST_ONCE);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        assertArrayEquals(VALUE, store.fetch(KEY, 1000));
+        assertNull(store.fetch(KEY, LATER));
+        // The commit that says that they have expired removes them.
+        store.put(KEY, VALUE, LATER);
+        store.commit(Map.of(CHANGELOG, 2L));
+        assertEquals(1, stored(store));
+        store.close();
+        store = open(AT_LEAST_ONCE);
+        assertEquals(1, stored(store));
+        store.close();
+    }
+
+    @Test
+    void sessions_that_expired_are_hidden_before_the_commit() {
+        SessionStore<Bytes, byte[]> store = TerraceStores.sessionStore("store", RETENTION).get();
+        store.init(Contexts.context(directory, AT_LEAST_ONCE), store);
+        store.put(new Windowed<>(KEY, new SessionWindow(10, 1000)), VALUE);
+        store.commit(Map.of());
+        Windowed<Bytes> later = new Windowed<>(KEY, new SessionWindow(LATER, LATER));
+        store.put(later, VALUE);
+        assertNull(store.fetchSession(KEY, 10, 1000));
+        assertEquals(later, store.fetch(KEY).next().key);
+        assertEquals(later, store.fetch(KEY, KEY).next().key);
+        assertEquals(later, store.findSessions(KEY, 0, LATER).next().key);
+        assertFalse(store.findSessions(0, LATER - 1).hasNext());
+        store.close();
+        store = TerraceStores.sessionStore("store", RETENTION).get();
+        store.init(Contexts.context(directory, AT_LEAST_ONCE), store);
+        assertArrayEquals(VALUE, store.fetchSession(KEY, 10, 1000));
+        store.close();
+    }
+
+    private static long fill(WindowStore<Bytes, byte[]> store, long from) {
+        long time = from;
+        // Several times what may be buffered, a thousand segments.
+        for (int i = 0; i < 5000; i++) {
+            time += Duration.ofMinutes(1).toMillis();
+            store.put(Bytes.wrap(("key" + i).getBytes()), VALUE, time);
+        }
+        return time;
+    }
+
+    @Test
+    void a_spill_under_at_least_once_keeps_what_the_committed_offset_needs() {
+        WindowStore<Bytes, byte[]> store = open(AT_LEAST_ONCE);
+        store.committedOffset(CHANGELOG);
+        store.put(KEY, VALUE, 1000);
+        store.commit(Map.of(CHANGELOG, 1L));
+        fill(store, 1000);
+        store.close();
+        store = open(AT_LEAST_ONCE);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        assertArrayEquals(VALUE, store.fetch(KEY, 1000));
+        store.close();
+    }
+
+    @Test
+    void a_spill_under_exactly_once_removes_what_has_expired() {
+        WindowStore<Bytes, byte[]> store = open(EXACTLY_ONCE);
+        store.committedOffset(CHANGELOG);
+        store.put(KEY, VALUE, 1000);
+        store.commit(Map.of(CHANGELOG, 1L));
+        long last = fill(store, 1000);
+        // Commits are rare under exactly-once, and disk space is not endless.
+        assertTrue(stored(store) < 1500, () -> stored(store) + " entries");
+        assertArrayEquals(VALUE, store.fetch(Bytes.wrap("key4999".getBytes()), last));
+        store.close();
+    }
+
+    @Test
+    void the_count_of_entries_does_not_grow_by_overwriting() {
+        KeyValueStore<Bytes, byte[]> store = TerraceStores.keyValueStore("counted").get();
+        store.init(Contexts.context(directory, Map.of()), store);
+        byte[] value = new byte[1000];
+        for (int round = 0; round < 100; round++) {
+            for (int i = 0; i < 1000; i++) {
+                store.put(Bytes.wrap(("key" + i).getBytes()), value);
+            }
+            store.commit(Map.of());
+        }
+        long count = store.approximateNumEntries();
+        assertTrue(count >= 500 && count < 20_000, () -> count + " entries");
+        for (int i = 1000; i < 1100; i++) {
+            store.put(Bytes.wrap(("key" + i).getBytes()), value);
+        }
+        assertEquals(count + 100, store.approximateNumEntries());
+        store.commit(Map.of());
+        store.close();
+        store = TerraceStores.keyValueStore("counted").get();
+        store.init(Contexts.context(directory, Map.of()), store);
+        assertTrue(store.approximateNumEntries() >= 500);
+        store.close();
+    }
+}
