@@ -7,7 +7,7 @@ const { ChainedBatch } = require('./chained-batch')
 const { codeError } = require('./errors')
 const { FrameReader, copied } = require('./frames')
 const { Iterator } = require('./iterator')
-const { location: checkedLocation, openOptions } = require('./options')
+const { checkSignal, location: checkedLocation, openOptions } = require('./options')
 const range = require('./range')
 const { ReadQueue } = require('./read-queue')
 const scratch = require('./scratch')
@@ -226,6 +226,23 @@ class TerraceLevel extends AbstractLevel {
     const values = new Array(keys.length)
     for (let i = 0; i < values.length; i++) values[i] = found[i] === 1
     return values
+  }
+
+  // Signals are checked first: abstract-level has attached the iterator to the database, or put the
+  // signal into its queue, by the time that it uses one, and could no longer be closed or opened.
+  iterator (options) {
+    checkSignal(options)
+    return super.iterator(options)
+  }
+
+  keys (options) {
+    checkSignal(options)
+    return super.keys(options)
+  }
+
+  values (options) {
+    checkSignal(options)
+    return super.values(options)
   }
 
   _iterator (options) {

@@ -10,6 +10,15 @@ exports.codeError = function (code, message) {
 }
 
 /**
+ * Returns the error for data that is too large.
+ */
+exports.sizeError = function (message) {
+  const err = new RangeError(message)
+  err.code = 'LEVEL_INVALID_ARGUMENT'
+  return err
+}
+
+/**
  * Returns the error that a read is rejected with when its signal is aborted.
  */
 exports.abortError = function () {

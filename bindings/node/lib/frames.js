@@ -3,12 +3,17 @@
 // How keys and values cross between JavaScript and Rust: length-prefixed, one behind the other, in
 // one buffer. `src/frames.rs` is the other side.
 
-const { frameError } = require('./errors')
+const { frameError, sizeError } = require('./errors')
 
 const DELETION = 0
 const PUT = 1
 const ABSENT = 0xffffffff
 const FAILED = 0xfffffffe
+
+// Lengths have 32 bits: those in frames, and that of all frames which a call hands over.
+const MAX_LENGTH = 0xffffffff
+// The engine's limit for a key and its value together, 8 MiB below 4 GiB.
+const MAX_ENTRY_SIZE = 4286578679
 
 // A buffer that has grown beyond this is not kept.
 const KEPT_SIZE = 1 << 20
@@ -40,12 +45,16 @@ class FrameWriter {
   }
 
   /**
-   * Makes room for so many bytes.
+   * Makes room for so many bytes. Throws a RangeError if the frames would have 4 GiB or more.
    */
   reserve (bytes) {
     const needed = this.length + bytes
     if (needed > this.buffer.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.buffer.length))
+      if (needed > MAX_LENGTH) {
+        throw sizeError(`a batch of ${needed} bytes; the limit is below ${MAX_LENGTH + 1}`)
+      }
+      const size = Math.min(Math.max(needed, 2 * this.buffer.length), MAX_LENGTH)
+      const grown = Buffer.allocUnsafeSlow(size)
       this.buffer.copy(grown, 0, 0, this.length)
       this.buffer = grown
     }
@@ -57,8 +66,13 @@ class FrameWriter {
   raw (data) {
     if (typeof data === 'string') {
       const length = data.length
-      const room = length > LONG_STRING ? Buffer.byteLength(data) : 3 * length
-      if (this.length + room > this.buffer.length) this.reserve(room)
+      const isLong = length > LONG_STRING
+      let room = isLong ? Buffer.byteLength(data) : 3 * length
+      if (this.length + room > this.buffer.length) {
+        // An estimate must not be what exceeds the limit.
+        if (!isLong) room = Buffer.byteLength(data)
+        this.reserve(room)
+      }
 
       const buffer = this.buffer
       const start = this.length
@@ -76,7 +90,8 @@ class FrameWriter {
         }
       }
 
-      const written = buffer.utf8Write(data, start)
+      // With `room`: Node writes nothing where it is left to find 2 GiB of it or more.
+      const written = buffer.utf8Write(data, start, room)
       this.length = start + written
       return written
     }
@@ -90,7 +105,7 @@ class FrameWriter {
   }
 
   /**
-   * Appends a string or bytes behind their length.
+   * Appends a string or bytes behind their length, and returns that.
    */
   bytes (data) {
     if (this.length + 4 > this.buffer.length) this.reserve(4)
@@ -102,6 +117,7 @@ class FrameWriter {
     buffer[start + 1] = length >>> 8
     buffer[start + 2] = length >>> 16
     buffer[start + 3] = length >>> 24
+    return length
   }
 
   /**
@@ -118,15 +134,20 @@ class FrameWriter {
     this.#operation(DELETION, key)
   }
 
-  // Appends a whole operation or, if it throws, nothing.
+  // Appends a whole operation or, if it throws, nothing. A key and value that no table could hold
+  // are a RangeError.
   #operation (kind, key, value) {
     const start = this.length
 
     try {
       if (start + 1 > this.buffer.length) this.reserve(1)
       this.buffer[this.length++] = kind
-      this.bytes(key)
-      if (kind === PUT) this.bytes(value)
+      let size = this.bytes(key)
+      if (kind === PUT) size += this.bytes(value)
+      if (size > MAX_ENTRY_SIZE) {
+        throw sizeError(`a key and value of ${size} bytes; ` +
+          `the limit is ${MAX_ENTRY_SIZE}, 8 MiB below 4 GiB`)
+      }
     } catch (err) {
       this.length = start
       throw err

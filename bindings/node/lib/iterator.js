@@ -55,19 +55,20 @@ class Iterator extends AbstractIterator {
 
     // The iterator is attached to the database by now and must be one that can be closed.
     try {
+      if (options.signal != null) this.#listen(options.signal)
       this.#open(options, snapshot())
     } catch (err) {
       this.#failure = err
     }
+  }
 
-    if (options.signal != null) {
-      this.#abort = () => {
-        this.#isAborted = true
-        this.#cursor?.abort()
-      }
-      this.#signal = options.signal
-      this.#signal.addEventListener('abort', this.#abort, { once: true })
+  #listen (signal) {
+    this.#abort = () => {
+      this.#isAborted = true
+      this.#cursor?.abort()
     }
+    signal.addEventListener('abort', this.#abort, { once: true })
+    this.#signal = signal
   }
 
   #open (options, snapshot) {

@@ -46,3 +46,14 @@ exports.location = function (location) {
   }
   return location
 }
+
+/**
+ * Throws if the signal in options of an iterator is none.
+ */
+exports.checkSignal = function (options) {
+  const signal = options?.signal
+  if (signal != null && (typeof signal.addEventListener !== 'function' ||
+      typeof signal.removeEventListener !== 'function')) {
+    throw new TypeError("The option 'signal' must be an AbortSignal")
+  }
+}

@@ -2,11 +2,13 @@
 
 // Misuse and broken surroundings: an error of JavaScript with a code, never a crash.
 
+const { constants } = require('buffer')
 const fs = require('fs')
 const path = require('path')
 const test = require('tape')
 const { ClassicLevel } = require('classic-level')
 const { TerraceLevel } = require('..')
+const { FrameWriter } = require('../lib/frames')
 const { database, location } = require('./common')
 
 async function failure (promise) {
@@ -125,6 +127,127 @@ test('keys and values of any size', async function (t) {
   }
   t.is((await db.iterator().all()).length, sizes.length)
   t.same((await db.keys().all()).map((key) => key.length), sizes)
+  await db.close()
+})
+
+test('operations that have 4 GiB or more together are refused', function (t) {
+  const writer = new FrameWriter(16)
+  writer.put('a', '1')
+  const { length } = writer
+  const tooLarge = { name: 'RangeError', code: 'LEVEL_INVALID_ARGUMENT', message: /4294967296/ }
+  t.throws(() => writer.reserve(2 ** 32 - length), tooLarge)
+  t.throws(() => writer.reserve(2 ** 33), tooLarge)
+  t.is(writer.buffer.length, 16, 'nothing was allocated')
+
+  // As if earlier operations took so many bytes.
+  writer.length = 2 ** 32 - 1
+  t.throws(() => writer.put('key', 'value'), tooLarge)
+  t.throws(() => writer.put('key', Buffer.alloc(100)), tooLarge)
+  t.throws(() => writer.del('a longer key'), tooLarge)
+  t.is(writer.length, 2 ** 32 - 1, 'an operation that fails leaves nothing behind')
+
+  // As if every key and value had 2 GiB.
+  class LargeWriter extends FrameWriter {
+    bytes () {
+      return 2 ** 31
+    }
+  }
+  const large = new LargeWriter(16)
+  t.throws(() => large.put('a', '1'), { ...tooLarge, message: /4294967296 .* 4286578679/ })
+  t.is(large.length, 0)
+  large.del('a')
+  t.is(large.length, 1)
+  t.end()
+})
+
+// Pages that are not touched take no memory.
+function huge (t, make) {
+  try {
+    return make()
+  } catch (err) {
+    t.comment(`skipped: ${err.message}`)
+    return null
+  }
+}
+
+test('strings and bytes are framed whole in buffers of up to 4 GiB', function (t) {
+  const writer = huge(t, () => new FrameWriter(3 * 2 ** 30))
+  if (writer !== null) {
+    for (const start of [0, 2 ** 30, 2 ** 31 + 5]) {
+      for (const text of ['short', 'äöü', 'x'.repeat(100), 'ä'.repeat(5000)]) {
+        writer.length = start
+        t.is(writer.raw(text), Buffer.byteLength(text))
+        t.is(writer.buffer.utf8Slice(start, writer.length), text)
+      }
+    }
+  }
+
+  const full = huge(t, () => new FrameWriter(2 ** 32 - 1))
+  if (full !== null) {
+    full.length = 2 ** 32 - 5
+    t.is(full.raw('four'), 4, 'the last bytes can be used')
+    t.throws(() => full.raw('x'), /RangeError/)
+  }
+  t.end()
+})
+
+test('keys and values that are too large are refused, and nothing is written', async function (t) {
+  const size = Math.min(2 ** 32 + 5, constants.MAX_LENGTH)
+  const data = huge(t, () => Buffer.alloc(size))
+  if (data === null || data.length < 2 ** 32) return t.end()
+  const db = database({ keyEncoding: 'buffer', valueEncoding: 'buffer' })
+  await db.open()
+  const key = Buffer.from('a')
+  const put = { type: 'put', key, value: key }
+  for (const write of [
+    () => db.put(key, data), () => db.put(key, data, { sync: true }), () => db.put(data, key),
+    () => db.del(data), () => db.batch([put, { type: 'put', key, value: data }]),
+    () => db.batch([put, { type: 'del', key: data }]), () => db.get(data), () => db.has(data),
+    () => db.getMany([key, data]), () => db.hasMany([data]), () => db.clear({ gte: data }),
+    () => db.approximateSize(key, data), () => db.iterator({ gte: data }).next()
+  ]) {
+    const err = await failure(write())
+    t.is(`${err?.name} ${err?.code}`, 'RangeError LEVEL_INVALID_ARGUMENT', String(write))
+  }
+  t.throws(() => db.getSync(data), { code: 'LEVEL_INVALID_ARGUMENT' })
+  t.same(await db.iterator().all(), [])
+
+  const batch = db.batch().put(key, key)
+  t.throws(() => batch.put(key, data), { code: 'LEVEL_INVALID_ARGUMENT' })
+  await batch.write()
+  t.same(await db.iterator().all(), [[key, key]], 'a chained batch is as it was before')
+  await db.close()
+})
+
+test('what is no signal is refused, and holds nothing', async function (t) {
+  for (const signal of [new AbortController(), {}, 7, { addEventListener () {} }]) {
+    for (const name of ['iterator', 'keys', 'values']) {
+      const db = database()
+      const write = db.put('a', '1')
+      t.throws(() => db[name]({ signal }), /TypeError.*'signal'/, `${name} before open`)
+      await Promise.all([write, db.open()])
+      t.throws(() => db[name]({ signal }), /TypeError.*'signal'/, `${name} once open`)
+      await db.close()
+    }
+  }
+
+  // A signal that fails later: the iterator can be closed, and holds no snapshot.
+  const db = database()
+  await db.open()
+  let calls = 0
+  const native = require('../lib/binding').Database.prototype
+  const { cursor } = native
+  native.cursor = function (...args) {
+    calls++
+    return cursor.apply(this, args)
+  }
+  const signal = { addEventListener () { throw new Error('none') }, removeEventListener () {} }
+  const iterator = db.iterator({ signal })
+  native.cursor = cursor
+  t.is(calls, 0, 'no cursor is open')
+  t.is((await failure(iterator.next()))?.message, 'none')
+  iterator.seek('a')
+  t.is((await failure(iterator.next()))?.message, 'none')
   await db.close()
 })
 

@@ -35,7 +35,8 @@ test(`misuse for ${seconds} seconds, seed ${seed}`, async function (t) {
         highWaterMarkBytes: pick([0, 100, -5, NaN, 'x', 2 ** 40, undefined, {}]),
         reverse: pick(junk),
         [pick(['gt', 'gte', 'lt', 'lte'])]: thing(),
-        signal: pick([undefined, undefined, AbortSignal.abort(), AbortSignal.timeout(1)]),
+        signal: pick([undefined, undefined, AbortSignal.abort(), AbortSignal.timeout(1),
+          new AbortController()]),
         snapshot: pick([undefined, undefined, undefined, pick(snapshots), {}])
       }
   const databases = [0, 1].map(() => new TerraceLevel(location(), { writeBufferSize: 64 << 10 }))

@@ -1,8 +1,8 @@
 //! Bytes from Python, and bytes for Python.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyTuple};
 
 /// Values from this size on report a failed allocation as `MemoryError`.
 const LARGE: usize = 1 << 20;
@@ -46,6 +46,26 @@ impl<'py> FromPyObject<'_, 'py> for Bytes<'py> {
         match object.cast::<PyBytes>() {
             Ok(bytes) => Ok(Bytes::Shared(bytes.to_owned())),
             Err(_) => copied(&object),
+        }
+    }
+}
+
+/// A pair of bytes-like arguments, in a sequence or another iterable.
+pub(crate) struct BytesPair<'py>(pub(crate) Bytes<'py>, pub(crate) Bytes<'py>);
+
+impl<'py> FromPyObject<'_, 'py> for BytesPair<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            let (first, second) = tuple.extract()?;
+            return Ok(BytesPair(first, second));
+        }
+        // No more than tells that there are too many.
+        let items: Vec<_> = object.try_iter()?.take(3).collect::<PyResult<_>>()?;
+        match items.as_slice() {
+            [first, second] => Ok(BytesPair(first.extract()?, second.extract()?)),
+            _ => Err(PyValueError::new_err("a pair has two items")),
         }
     }
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use terrace::{KeyspaceOptions, WriteBatch as Batch, WriteOptions};
 
 use crate::batch::WriteBatch;
-use crate::bytes::{Bytes, to_python};
+use crate::bytes::{Bytes, BytesPair, to_python};
 use crate::errors;
 use crate::handle::Handle;
 use crate::iterator::Iterator;
@@ -87,7 +87,8 @@ impl DB {
         !self.handle.is_open()
     }
 
-    /// Closes the database and everything that was made of it. Nothing happens if it is closed.
+    /// Closes the database and everything that was made of it. Nothing happens if it is closed;
+    /// while another thread closes it, waits for that.
     ///
     /// Raises what kept background work from going on, if something did: no write is lost by that.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -390,13 +391,11 @@ impl DB {
 
     /// Returns about how many bytes each of the ranges takes on disk: pairs of start and stop.
     #[pyo3(signature = (*ranges))]
-    fn approximate_sizes(
-        &self,
-        py: Python<'_>,
-        ranges: Vec<(Bytes<'_>, Bytes<'_>)>,
-    ) -> PyResult<Vec<u64>> {
-        let ranges: Vec<_> =
-            ranges.iter().map(|(start, stop)| (start.as_slice(), stop.as_slice())).collect();
+    fn approximate_sizes(&self, py: Python<'_>, ranges: Vec<BytesPair<'_>>) -> PyResult<Vec<u64>> {
+        let ranges: Vec<_> = ranges
+            .iter()
+            .map(|BytesPair(start, stop)| (start.as_slice(), stop.as_slice()))
+            .collect();
         self.handle.run(py, |db| db.approximate_sizes(&ranges))
     }
 

@@ -5,8 +5,8 @@
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,6 +21,10 @@ pub(crate) struct Handle {
     /// Locked with the GIL only and for moments, so that a fork finds it free.
     db: Mutex<Option<Db>>,
     is_open: AtomicBool,
+    /// Set once the database is closed.
+    closed: OnceLock<()>,
+    /// The process that closes it, or has.
+    closed_by: AtomicU32,
     comparator: Option<Arc<PyComparator>>,
 }
 
@@ -45,6 +49,8 @@ impl Handle {
         let handle = Arc::new(Handle {
             db: Mutex::new(Some(db)),
             is_open: AtomicBool::new(true),
+            closed: OnceLock::new(),
+            closed_by: AtomicU32::new(0),
             comparator,
         });
         if has_comparator {
@@ -106,12 +112,23 @@ impl Handle {
         }
     }
 
-    /// Closes the database. Nothing happens if it is closed.
+    /// Closes the database. Nothing happens if it is closed; while another thread closes it, waits
+    /// for that.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         refuse_within_comparator()?;
         self.is_open.store(false, Ordering::Relaxed);
-        let db = self.db.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(db) = db else { return Ok(()) };
+        let mut guard = self.db.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(db) = guard.take() else {
+            drop(guard);
+            // In the child of a fork the thread that was closing does not exist.
+            if self.closed_by.load(Ordering::Relaxed) == std::process::id() {
+                py.detach(|| self.closed.wait());
+            }
+            return Ok(());
+        };
+        self.closed_by.store(std::process::id(), Ordering::Relaxed);
+        drop(guard);
+        let _closing = Closing(&self.closed);
         // A clone stays until it is closed: the drop of the last one waits for that.
         self.detached(py, move || db.clone().close())
     }
@@ -124,6 +141,16 @@ impl Handle {
         } else {
             drop_detached(made);
         }
+    }
+}
+
+/// Wakes those who wait for a close, however it ends.
+struct Closing<'a>(&'a OnceLock<()>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        // Set nowhere else.
+        let _ = self.0.set(());
     }
 }
 

@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyString};
 use terrace::{ReadOptions, Snapshot};
 
 use crate::bytes::Bytes;
+use crate::flag::flag;
 use crate::scan::{Direction, Range};
 
 /// What of an entry an iterator returns.
@@ -56,25 +57,22 @@ impl Default for Keywords {
 
 impl Keywords {
     fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        // `None` stands for the default.
-        if value.is_none() {
-            return Ok(());
-        }
         let bytes = |value: &Bound<'_, PyAny>| -> PyResult<_> {
-            Ok(Some(value.extract::<Bytes<'_>>()?.as_slice().to_vec()))
+            let bytes: Option<Bytes<'_>> = value.extract()?;
+            Ok(bytes.map(|bytes| bytes.as_slice().to_vec()))
         };
         match name {
-            "reverse" => self.reverse = value.extract()?,
+            "reverse" => self.reverse = flag(name, value)?,
             "start" => self.start = bytes(value)?,
             "stop" => self.stop = bytes(value)?,
-            "include_start" => self.include_start = value.extract()?,
-            "include_stop" => self.include_stop = value.extract()?,
+            "include_start" => self.include_start = flag(name, value)?,
+            "include_stop" => self.include_stop = flag(name, value)?,
             "prefix" => self.prefix = bytes(value)?,
-            "include_key" => self.include_key = value.extract()?,
-            "include_value" => self.include_value = value.extract()?,
+            "include_key" => self.include_key = flag(name, value)?,
+            "include_value" => self.include_value = flag(name, value)?,
             // Blocks are always checked when they are loaded.
-            "verify_checksums" => drop(value.extract::<bool>()?),
-            "fill_cache" => self.fill_cache = value.extract()?,
+            "verify_checksums" => _ = flag(name, value)?,
+            "fill_cache" => self.fill_cache = flag(name, value)?,
             _ => {
                 let message = format!("iterator: unexpected keyword argument '{name}'");
                 return Err(PyTypeError::new_err(message));

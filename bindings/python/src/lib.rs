@@ -17,6 +17,7 @@ mod db;
 mod entry_buffer;
 mod errors;
 mod files;
+mod flag;
 mod handle;
 mod iterator;
 mod iterator_options;

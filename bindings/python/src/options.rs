@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use terrace::{BloomFilterPolicy, Compression, Options, RecoveryMode};
 
 use crate::comparator::PyComparator;
+use crate::flag::flag;
 
 /// The engine's options, and the comparator in them.
 pub(crate) struct OpenOptions {
@@ -35,7 +36,7 @@ impl OpenOptions {
                 "compression" => options = options.compression(compression(&value)?),
                 _ if value.is_none() => check_name(function, &name)?,
                 "read_only" => {
-                    is_read_only = value.extract()?;
+                    is_read_only = flag(&name, &value)?;
                     options = options.read_only(is_read_only);
                 }
                 "comparator" => comparator.callable = Some(value),
@@ -91,9 +92,10 @@ fn set(
     value: &Bound<'_, PyAny>,
 ) -> PyResult<Options> {
     Ok(match name {
-        "create_if_missing" => options.create_if_missing(value.extract()?),
-        "error_if_exists" => options.error_if_exists(value.extract()?),
-        "paranoid_checks" => options.paranoid_checks(value.extract()?),
+        "create_if_missing" => options.create_if_missing(flag(name, value)?),
+        "error_if_exists" => options.error_if_exists(flag(name, value)?),
+        // Plyvel's takes anything.
+        "paranoid_checks" => options.paranoid_checks(value.is_truthy()?),
         "write_buffer_size" => options.write_buffer_size(value.extract()?),
         "max_open_files" => options.max_open_files(value.extract()?),
         "lru_cache_size" => options.block_cache_size(value.extract()?),
@@ -105,7 +107,7 @@ fn set(
             _ => options,
         },
         "recovery_mode" => options.recovery_mode(recovery_mode(value)?),
-        "reuse_logs" => options.reuse_logs(value.extract()?),
+        "reuse_logs" => options.reuse_logs(flag(name, value)?),
         "background_threads" => options.background_threads(value.extract()?),
         "table_filter_bits" => options.table_filter_bits(value.extract()?),
         "compaction_rate_limit" => options.compaction_rate_limit(value.extract()?),

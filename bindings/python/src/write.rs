@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyMapping};
 use terrace::{WriteBatch, WriteOptions};
 
-use crate::bytes::Bytes;
+use crate::bytes::BytesPair;
 use crate::handle::Handle;
 
 /// How durably a write is done.
@@ -59,7 +59,7 @@ pub(crate) fn batch_of(entries: &Bound<'_, PyAny>, prefix: &[u8]) -> PyResult<Wr
         Err(_) => entries.clone(),
     };
     for pair in pairs.try_iter()? {
-        let (key, value): (Bytes<'_>, Bytes<'_>) = pair?.extract()?;
+        let BytesPair(key, value) = pair?.extract()?;
         batch.put(key.prefixed(prefix), value);
     }
     Ok(batch)

@@ -170,6 +170,43 @@ def test_a_close_beside_readers_and_writers(directory: pathlib.Path) -> None:
             thread.join()
 
 
+def test_every_close_waits_until_the_database_is_closed(directory: pathlib.Path) -> None:
+    blocks, entered, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def order(a: bytes, b: bytes) -> int:
+        if blocks.is_set():
+            entered.set()
+            go_on.wait()
+        return (a > b) - (a < b)
+
+    options: dict[str, typing.Any] = {"comparator": order, "comparator_name": b"test.order"}
+    db = terrace.DB(directory, create_if_missing=True, **options)
+    for _ in range(2):
+        db.update((b"%d" % number, bytes(100)) for number in range(100))
+        db.flush()
+
+    def compact() -> None:
+        with pytest.raises((RuntimeError, terrace.Error)):
+            while True:
+                db.compact_range()
+
+    blocks.set()
+    compaction = threading.Thread(target=compact)
+    compaction.start()
+    assert entered.wait(60)
+    closes = [threading.Thread(target=db.close) for _ in range(3)]
+    for close in closes:
+        close.start()
+        close.join(0.1)
+    assert [close.is_alive() for close in closes] == [True] * 3
+    blocks.clear()
+    go_on.set()
+    closes.pop().join()
+    terrace.DB(directory, **options).close()
+    for thread in (*closes, compaction):
+        thread.join()
+
+
 def test_threads_may_share_an_iterator(db: terrace.DB) -> None:
     db.update((b"%05d" % number, b"") for number in range(20_000))
     iterator = db.iterator(include_value=False)

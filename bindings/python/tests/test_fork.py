@@ -56,6 +56,57 @@ def test_a_child_reads_and_does_not_write(directory: pathlib.Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+CLOSING = """
+import os, sys, threading, terrace
+
+blocks, entered, go_on = threading.Event(), threading.Event(), threading.Event()
+
+def order(a, b):
+    if blocks.is_set() and threading.current_thread() is not threading.main_thread():
+        entered.set()
+        go_on.wait()
+    return (a > b) - (a < b)
+
+db = terrace.DB(sys.argv[1], create_if_missing=True, comparator=order, comparator_name=b"order")
+for _ in range(2):
+    db.update((b"%04d" % number, b"parent") for number in range(100))
+    db.flush()
+
+def compact():
+    try:
+        while True:
+            db.compact_range()
+    except (RuntimeError, terrace.Error):
+        pass
+
+compaction, close = threading.Thread(target=compact), threading.Thread(target=db.close)
+blocks.set()
+compaction.start()
+entered.wait()
+close.start()
+close.join(0.2)
+assert close.is_alive()
+child = os.fork()
+if child == 0:
+    # The thread that closes is the parent's.
+    db.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+blocks.clear()
+go_on.set()
+db.close()
+close.join(60)
+assert not close.is_alive()
+compaction.join()
+"""
+
+
+def test_a_child_does_not_wait_for_a_close_of_its_parent(directory: pathlib.Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", CLOSING, str(directory)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 BUSY = """
 import os, sys, threading, terrace
 

@@ -3,6 +3,7 @@
 import bisect
 import pathlib
 import random
+import typing
 
 import pytest
 
@@ -176,5 +177,26 @@ def test_unknown_keywords_are_refused(db: terrace.DB) -> None:
         terrace.DB("x", sideways=True)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'sideways'"):
         terrace.DB("x", sideways=None)  # type: ignore[call-arg]
-    with pytest.raises(TypeError):
-        db.iterator(reverse=1)  # type: ignore[call-overload]
+
+
+def test_flags_are_what_they_are_for_plyvel(db: terrace.DB, directory: pathlib.Path) -> None:
+    """Bools, and `None` for false; but `paranoid_checks` is anything."""
+    db.update({b"a": b"1", b"b": b"2"})
+    wrong: typing.Any
+    for wrong in (1, 0, "x", []):
+        with pytest.raises(TypeError, match="'reverse' must be a bool, not"):
+            db.iterator(reverse=wrong)
+        with pytest.raises(TypeError, match="sync"):
+            db.put(b"a", b"1", sync=wrong)
+        with pytest.raises(TypeError, match="'create_if_missing' must be a bool, not"):
+            terrace.DB("x", create_if_missing=wrong)
+    assert list(db.iterator(include_key=None)) == [b"1", b"2"]
+    assert list(db.iterator(include_value=None)) == [b"a", b"b"]
+    assert list(db.iterator(start=b"a", include_start=None)) == [(b"b", b"2")]
+    assert list(db.iterator(reverse=None, stop=None, fill_cache=None, include_stop=None)) == [
+        (b"a", b"1"),
+        (b"b", b"2"),
+    ]
+    db.close()
+    for value in (1, 0, "x", None, True):
+        terrace.DB(directory, paranoid_checks=value).close()

@@ -34,6 +34,24 @@ def test_keys_values_and_items_are_in_order(db: terrace.DB) -> None:
     assert dict(db) == dict(db.items())
 
 
+def test_pairs_are_any_iterables_of_two(db: terrace.DB) -> None:
+    db.update([[b"a", b"1"], iter((b"b", b"2"))])
+    assert list(db) == [(b"a", b"1"), (b"b", b"2")]
+    db.flush()
+    sizes = db.approximate_sizes((b"a", b"z"), [b"a", b"z"], iter((b"a", b"z")))
+    assert sizes[0] > 0 and sizes == [sizes[0]] * 3
+    for wrong in ([], [b"a"], (b"a",), [b"a", b"b", b"c"], (b"a", b"b", b"c")):
+        with pytest.raises(ValueError):
+            db.update([wrong])
+        with pytest.raises(ValueError):
+            db.approximate_sizes(wrong)
+    for bad in (7, None, [b"a", "text"], b"ab", "ab"):
+        with pytest.raises(TypeError):
+            db.update([bad])  # type: ignore[list-item]
+        with pytest.raises(TypeError):
+            db.approximate_sizes(bad)  # type: ignore[arg-type]
+
+
 def test_an_update_is_atomic(db: terrace.DB) -> None:
     with pytest.raises(TypeError):
         db.update([(b"a", b"1"), (b"b", "text")])  # type: ignore[list-item]

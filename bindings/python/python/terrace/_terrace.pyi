@@ -128,8 +128,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[True] | None = True,
-        include_value: Literal[True] | None = True,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> Iterator[tuple[bytes, bytes]]: ...
@@ -143,8 +143,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[True] | None = True,
-        include_value: Literal[False],
+        include_key: Literal[True] = True,
+        include_value: Literal[False] | None,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> Iterator[bytes]: ...
@@ -158,8 +158,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[False],
-        include_value: Literal[True] | None = True,
+        include_key: Literal[False] | None,
+        include_value: Literal[True] = True,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> Iterator[bytes]: ...
@@ -173,8 +173,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[False],
-        include_value: Literal[False],
+        include_key: Literal[False] | None,
+        include_value: Literal[False] | None,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> Iterator[None]: ...
@@ -189,8 +189,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[True] | None = True,
-        include_value: Literal[True] | None = True,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> ManyIterator[tuple[bytes, bytes]]: ...
@@ -205,8 +205,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[True] | None = True,
-        include_value: Literal[False],
+        include_key: Literal[True] = True,
+        include_value: Literal[False] | None,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> ManyIterator[bytes]: ...
@@ -221,8 +221,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[False],
-        include_value: Literal[True] | None = True,
+        include_key: Literal[False] | None,
+        include_value: Literal[True] = True,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> ManyIterator[bytes]: ...
@@ -237,8 +237,8 @@ class _Reads:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[False],
-        include_value: Literal[False],
+        include_key: Literal[False] | None,
+        include_value: Literal[False] | None,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
     ) -> ManyIterator[None]: ...
@@ -255,7 +255,7 @@ class _Writes(_Reads):
     def __delitem__(self, key: Buffer, /) -> None: ...
     def update(
         self,
-        other: Mapping[bytes, Buffer] | Iterable[tuple[Buffer, Buffer]],
+        other: Mapping[bytes, Buffer] | Iterable[Iterable[Buffer]],
         *,
         sync: bool | None = None,
     ) -> None: ...
@@ -273,7 +273,7 @@ class DB(_Writes):
         *,
         create_if_missing: bool | None = False,
         error_if_exists: bool | None = False,
-        paranoid_checks: bool | None = None,
+        paranoid_checks: object = None,
         write_buffer_size: int | None = None,
         max_open_files: int | None = None,
         lru_cache_size: int | None = None,
@@ -334,7 +334,7 @@ class DB(_Writes):
     def flush(self) -> None: ...
     def wait_idle(self) -> None: ...
     def approximate_size(self, start: Buffer, stop: Buffer) -> int: ...
-    def approximate_sizes(self, *ranges: tuple[Buffer, Buffer]) -> list[int]: ...
+    def approximate_sizes(self, *ranges: Iterable[Buffer]) -> list[int]: ...
     def stats(self) -> Stats: ...
     def checkpoint(self, name: _Name) -> CheckpointReport: ...
     def verify(self) -> VerifyReport: ...
@@ -449,8 +449,8 @@ class Transaction:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[True] | None = True,
-        include_value: Literal[True] | None = True,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
     ) -> TransactionIterator[tuple[bytes, bytes]]: ...
     @overload
     def iterator(
@@ -462,8 +462,8 @@ class Transaction:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[True] | None = True,
-        include_value: Literal[False],
+        include_key: Literal[True] = True,
+        include_value: Literal[False] | None,
     ) -> TransactionIterator[bytes]: ...
     @overload
     def iterator(
@@ -475,8 +475,8 @@ class Transaction:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[False],
-        include_value: Literal[True] | None = True,
+        include_key: Literal[False] | None,
+        include_value: Literal[True] = True,
     ) -> TransactionIterator[bytes]: ...
     @overload
     def iterator(
@@ -488,8 +488,8 @@ class Transaction:
         include_start: bool | None = True,
         include_stop: bool | None = False,
         prefix: Buffer | None = None,
-        include_key: Literal[False],
-        include_value: Literal[False],
+        include_key: Literal[False] | None,
+        include_value: Literal[False] | None,
     ) -> TransactionIterator[None]: ...
     def set_savepoint(self) -> None: ...
     def rollback_to_savepoint(self) -> None: ...
