@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "benchmark.h"
@@ -189,7 +190,12 @@ class Driver {
       }
       return;
     } else if (benchmark.kind == Kind::kWaitCompact) {
-      engine_.WaitCompact();
+      if constexpr (std::is_void_v<decltype(engine_.WaitCompact())>) {
+        engine_.WaitCompact();
+      } else {
+        meter->End(1, 0, engine_.WaitCompact());
+        return;
+      }
     } else if (benchmark.kind == Kind::kCold) {
       engine_.Open(UseOf(benchmark));
       open_ = true;

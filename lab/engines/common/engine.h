@@ -12,7 +12,8 @@
 //       void Destroy();             // of a closed database; the directory is emptied afterwards
 //       void Compact();             // the whole range
 //       void WaitCompact();              // all work that was put off; nothing is left in the
-//       process that a crash loses
+//       process that a crash loses. Or it returns, as uint64_t, the nanoseconds at its end in which
+//       it only saw that there was nothing more to do
 //
 //       class Session {             // what one thread works with; made and used by that thread
 //        public:

@@ -36,8 +36,9 @@ class alignas(128) Meter {
   }
 
   // A call to the engine ended that did `count` operations on `bytes` of keys and values.
-  void End(uint64_t count, uint64_t bytes) {
-    const uint64_t now = NowNanos();
+  // Nothing was done in the last `idle` nanoseconds of it, which do not count.
+  void End(uint64_t count, uint64_t bytes, uint64_t idle = 0) {
+    const uint64_t now = NowNanos() - idle;
     latencies_.Add(now - last_);
     last_ = now;
     operations_.Add(count);

@@ -39,13 +39,16 @@ inline double CpuSeconds() {
 }
 
 // For an engine that cannot be asked whether it is busy: it is not when its process no longer uses
-// the processor.
-inline void WaitUntilQuiet() {
+// the processor. Returns the nanoseconds since it was last seen to use it.
+inline uint64_t WaitUntilQuiet() {
+  uint64_t busy = NowNanos();
   for (int idle = 0; idle < 3;) {
     const double before = CpuSeconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     idle = CpuSeconds() - before < 0.002 ? idle + 1 : 0;
+    if (idle == 0) busy = NowNanos();
   }
+  return NowNanos() - busy;
 }
 
 namespace internal {

@@ -78,11 +78,11 @@ class LevelDb {
   void Destroy() { Check(leveldb::DestroyDB(settings_.db, options_)); }
   void Compact() { db_->CompactRange(nullptr, nullptr); }
 
-  void WaitCompact() {
+  uint64_t WaitCompact() {
     // Writes the memtable out; there is nothing in the range to compact.
     const leveldb::Slice beyond("\xff\xff\xff\xff");
     db_->CompactRange(&beyond, &beyond);
-    lab::WaitUntilQuiet();
+    return lab::WaitUntilQuiet();
   }
 
   class Session {

@@ -125,6 +125,7 @@ class Lmdb {
     }
 
     ~Session() {
+      if (cursor_ != nullptr) mdb_cursor_close(cursor_);
       mdb_txn_abort(reading_);
       if (batch_ != nullptr) mdb_txn_abort(batch_);
     }
@@ -203,19 +204,23 @@ class Lmdb {
     const std::vector<MDB_dbi>& keyspaces_;
     MDB_txn* reading_ = nullptr;
     MDB_txn* batch_ = nullptr;
+    // Of scans, one after the other; it is renewed for each, as LMDB's documentation advises.
+    MDB_cursor* cursor_ = nullptr;
   };
 
   class Cursor {
    public:
     Cursor(Session* session, uint64_t) : txn_(session->reading_) {
       Check(mdb_txn_renew(txn_));
-      Check(mdb_cursor_open(txn_, session->dbi_, &cursor_));
+      if (session->cursor_ == nullptr) {
+        Check(mdb_cursor_open(txn_, session->dbi_, &session->cursor_));
+      } else {
+        Check(mdb_cursor_renew(txn_, session->cursor_));
+      }
+      cursor_ = session->cursor_;
     }
 
-    ~Cursor() {
-      mdb_cursor_close(cursor_);
-      mdb_txn_reset(txn_);
-    }
+    ~Cursor() { mdb_txn_reset(txn_); }
 
     Cursor(const Cursor&) = delete;
     Cursor& operator=(const Cursor&) = delete;

@@ -146,11 +146,11 @@ class WiredTiger {
     Check(session->close(session, nullptr));
   }
 
-  void WaitCompact() {
+  uint64_t WaitCompact() {
     WT_SESSION* session = NewSession();
     Check(session->checkpoint(session, nullptr));
     Check(session->close(session, nullptr));
-    if (IsLsm(settings_)) lab::WaitUntilQuiet();
+    return IsLsm(settings_) ? lab::WaitUntilQuiet() : 0;
   }
 
   class Session {

@@ -25,6 +25,12 @@ pub fn pool(runs: Vec<(Run, Measurements)>) -> Result<(Run, Measurements), Strin
                 run.num, run.time_limit, other.num, other.time_limit
             ));
         }
+        if other.duration.to_bits() != run.duration.to_bits() {
+            return Err(format!(
+                "cannot pool these runs: timed benchmarks lasted {} s in one, {} s in another",
+                run.duration, other.duration
+            ));
+        }
         if run.machine.is_another(&other.machine) {
             return Err(format!(
                 "cannot pool these runs: they are of two machines ({}); `lab compare` compares them",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
@@ -142,12 +142,13 @@ impl Engine for Fjall {
         self.keyspace.major_compact().map_err(failed)
     }
 
-    fn wait_compact(&mut self) -> Result<()> {
+    fn wait_compact(&mut self) -> Result<Duration> {
         for keyspace in &self.keyspaces {
             keyspace.rotate_memtable().map_err(failed)?;
         }
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
         let mut idle = 0;
+        let mut last_busy = Instant::now();
         let mut completed = self.db.compactions_completed();
         while idle < IDLE_LOOKS {
             thread::sleep(POLL_INTERVAL);
@@ -156,9 +157,12 @@ impl Engine for Fjall {
                 || self.keyspaces.iter().any(|keyspace| keyspace.sealed_memtable_count() > 0)
                 || self.keyspace.sealed_memtable_count() > 0;
             let before = std::mem::replace(&mut completed, self.db.compactions_completed());
-            idle = if busy || completed != before { 0 } else { idle + 1 };
+            idle += 1;
+            if busy || completed != before {
+                (idle, last_busy) = (0, Instant::now());
+            }
         }
-        Ok(())
+        Ok(last_busy.elapsed())
     }
 
     const HAS_KEYSPACES: bool = true;

@@ -122,12 +122,11 @@ func (e *engine) Compact() error {
 	return e.db.Flatten(compactors)
 }
 
-func (e *engine) WaitCompact() error {
+func (e *engine) WaitCompact() (time.Duration, error) {
 	if err := e.reopen(e.use); err != nil {
-		return err
+		return 0, err
 	}
-	driver.WaitUntilQuiet()
-	return nil
+	return driver.WaitUntilQuiet(), nil
 }
 
 func (e *engine) NewSession() (driver.Session, error) {

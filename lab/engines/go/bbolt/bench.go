@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -120,8 +121,8 @@ func (e *engine) Compact() error {
 	return e.Open(driver.Use{Synchronous: synchronous})
 }
 
-func (e *engine) WaitCompact() error {
-	return e.db.Sync()
+func (e *engine) WaitCompact() (time.Duration, error) {
+	return 0, e.db.Sync()
 }
 
 func (e *engine) NewSession() (driver.Session, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 )
 
 // Main runs what the command line asks for and ends the program. describe is asked for the variant
@@ -222,7 +223,10 @@ func (d *driver) onAll(b *benchmark, m *meter, r *result) error {
 	case compact:
 		err = d.engine.Compact()
 	case waitCompact:
-		err = d.engine.WaitCompact()
+		var idle time.Duration
+		idle, err = d.engine.WaitCompact()
+		m.endBefore(idle)
+		return err
 	case cold:
 		err = d.open(d.useOf(b))
 	case selfTest:

@@ -28,7 +28,8 @@ type Engine interface {
 	// Compact compacts the whole range.
 	Compact() error
 	// WaitCompact does all work that was put off: nothing is left in the process that a crash loses.
-	WaitCompact() error
+	// It returns the time at its end in which it only saw that there was nothing more to do.
+	WaitCompact() (time.Duration, error)
 	// NewSession makes what one goroutine works with. Several may exist at the same time.
 	NewSession() (Session, error)
 }

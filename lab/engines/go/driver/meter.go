@@ -52,6 +52,13 @@ func (m *meter) end(count uint64, bytes int) {
 	m.add(count, bytes, m.lap(), 1)
 }
 
+// endBefore says that one call ended in whose last part, idle, nothing was done: it does not count.
+func (m *meter) endBefore(idle time.Duration) {
+	now := nowNanos() - int64(idle)
+	m.add(1, 0, uint64(now-m.last), 1)
+	m.last = now
+}
+
 // endSteps says that count steps of a scan ended: too short to be timed one by one.
 func (m *meter) endSteps(count uint64, bytes int) {
 	if count > 0 {

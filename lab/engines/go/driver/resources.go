@@ -22,17 +22,19 @@ func cpuSeconds() float64 {
 }
 
 // WaitUntilQuiet is for an engine that cannot be asked whether it is busy: it is not when its
-// process no longer uses the processor.
-func WaitUntilQuiet() {
+// process no longer uses the processor. It returns the time since it was last seen to use it.
+func WaitUntilQuiet() time.Duration {
+	busy := time.Now()
 	for idle := 0; idle < 3; {
 		before := cpuSeconds()
 		time.Sleep(100 * time.Millisecond)
 		if cpuSeconds()-before < 0.002 {
 			idle++
 		} else {
-			idle = 0
+			idle, busy = 0, time.Now()
 		}
 	}
+	return time.Since(busy)
 }
 
 // numberIn returns the number that follows a name on a line of a file under /proc; 0 if there is

@@ -7,6 +7,7 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/iterator"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/util"
+	"time"
 
 	"lab/driver"
 )
@@ -84,14 +85,13 @@ func (e *engine) Compact() error {
 	return e.db.CompactRange(util.Range{})
 }
 
-func (e *engine) WaitCompact() error {
+func (e *engine) WaitCompact() (time.Duration, error) {
 	transaction, err := e.db.OpenTransaction()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	transaction.Discard()
-	driver.WaitUntilQuiet()
-	return nil
+	return driver.WaitUntilQuiet(), nil
 }
 
 func (e *engine) NewSession() (driver.Session, error) {

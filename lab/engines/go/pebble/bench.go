@@ -118,23 +118,23 @@ func (e *engine) Compact() error {
 	return e.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)
 }
 
-func (e *engine) WaitCompact() error {
+func (e *engine) WaitCompact() (time.Duration, error) {
 	if err := e.db.Flush(); err != nil {
-		return err
+		return 0, err
 	}
-	completed := int64(-1)
+	completed, busy := int64(-1), time.Now()
 	for idle := 0; idle < idleLooks; {
 		time.Sleep(pollInterval)
 		metrics := e.db.Metrics()
 		isBusy := metrics.Compact.NumInProgress > 0 || metrics.Flush.NumInProgress > 0
 		if isBusy || metrics.Compact.Count != completed {
-			idle = 0
+			idle, busy = 0, time.Now()
 		} else {
 			idle++
 		}
 		completed = metrics.Compact.Count
 	}
-	return nil
+	return time.Since(busy), nil
 }
 
 func (e *engine) NewSession() (driver.Session, error) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lab/driver"
 )
@@ -66,9 +67,9 @@ func (e *engine) Close() error {
 	return errors.Join(gob.NewEncoder(file).Encode(e.entries), file.Close())
 }
 
-func (e *engine) Adapt(driver.Use) error { return nil }
-func (e *engine) Compact() error         { return nil }
-func (e *engine) WaitCompact() error     { return nil }
+func (e *engine) Adapt(driver.Use) error              { return nil }
+func (e *engine) Compact() error                      { return nil }
+func (e *engine) WaitCompact() (time.Duration, error) { return 0, nil }
 
 func (e *engine) NewSession() (driver.Session, error) {
 	return &session{engine: e}, nil

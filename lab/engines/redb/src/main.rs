@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use backend::UnsyncedBackend;
 use lab_driver::{
@@ -119,9 +120,10 @@ impl Engine for Redb {
         self.db.compact().map(drop).map_err(failed)
     }
 
-    fn wait_compact(&mut self) -> Result<()> {
+    fn wait_compact(&mut self) -> Result<Duration> {
         let transaction = self.db.begin_write().map_err(failed)?;
-        transaction.commit().map_err(failed)
+        transaction.commit().map_err(failed)?;
+        Ok(Duration::ZERO)
     }
 
     const HAS_KEYSPACES: bool = true;

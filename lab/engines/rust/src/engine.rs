@@ -31,8 +31,9 @@ pub trait Engine: Sized + Send + Sync {
     /// Compacts the whole range.
     fn compact(&mut self) -> Result<()>;
 
-    /// Does all work that was put off.
-    fn wait_compact(&mut self) -> Result<()>;
+    /// Does all work that was put off. Returns the time at its end in which it only saw that there
+    /// was nothing more to do.
+    fn wait_compact(&mut self) -> Result<Duration>;
 
     /// Closes the database, and says what went wrong.
     fn close(self) -> Result<()>;

@@ -133,6 +133,14 @@ impl<'a> Meter<'a> {
         self.add(count, bytes, nanos, 1);
     }
 
+    /// One call ended in whose last part, `idle`, nothing was done: that does not count.
+    pub(crate) fn end_before(&mut self, idle: Duration) {
+        let nanos = self.lap();
+        let idle = idle.min(Duration::from_nanos(nanos));
+        self.last -= idle;
+        self.add(1, 0, nanos - idle.as_nanos() as u64, 1);
+    }
+
     /// `count` steps of a scan ended. A step alone is too short for the clock.
     pub(crate) fn end_steps(&mut self, count: u64, bytes: u64) {
         if let Some(nanos) = self.lap().checked_div(count) {

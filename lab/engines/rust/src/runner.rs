@@ -62,8 +62,11 @@ impl<'a, E: Engine> Runner<'a, E> {
             Kind::Compact => {
                 self.alone(benchmark, 1, |runner, _| runner.engine()?.compact().map(|()| None))?
             }
-            Kind::WaitCompact => self
-                .alone(benchmark, 1, |runner, _| runner.engine()?.wait_compact().map(|()| None))?,
+            Kind::WaitCompact => self.alone(benchmark, 0, |runner, meter| {
+                let idle = runner.engine()?.wait_compact()?;
+                meter.end_before(idle);
+                Ok(None)
+            })?,
             Kind::Cold => {
                 self.close()?;
                 resources::drop_pages(self.settings.db())?;
@@ -165,7 +168,9 @@ impl<'a, E: Engine> Runner<'a, E> {
         let mut meter = Meter::new(None, None);
         let started = meter.last;
         let digest = body(self, &mut meter)?;
-        meter.end(operations, 0);
+        if operations > 0 {
+            meter.end(operations, 0);
+        }
         let outcome = self.outcome(benchmark, meter, 1, started, &start);
         Ok(Outcome { digest, ..outcome })
     }

@@ -86,7 +86,7 @@ impl Engine for Terrace {
             synchronous: "the write-ahead log is on the disk: survives the machine",
             settings:
                 "Defaults but for what is asked. cache_size is the cache of blocks, write_buffer_size one memtable \
-                       (a second one may be on its way to a table), bloom_bits Terrace's own filters, which have 10 \
+                       (two to eight more may wait to be flushed: as many as 32 MiB hold), bloom_bits Terrace's own filters, which have 10 \
                        bits per key unless asked otherwise. Two background threads. A bulk load is Db::bulk_load: tables are built directly, past \
                        the log. The variant `values` keeps values from 1 KiB in value files \
                        (Options::value_log). Entries that expire lie in a keyspace with a time to live. Every write is checksummed, \
@@ -117,10 +117,11 @@ impl Engine for Terrace {
         self.db.compact_range::<&[u8]>(..).map_err(failed)
     }
 
-    fn wait_compact(&mut self) -> Result<()> {
+    fn wait_compact(&mut self) -> Result<Duration> {
         // Memtables count as deferred work too: LevelDB's and RocksDB's drivers flush them as well.
         self.db.flush().map_err(failed)?;
-        self.db.wait_idle().map_err(failed)
+        self.db.wait_idle().map_err(failed)?;
+        Ok(Duration::ZERO)
     }
 
     fn close(self) -> Result<()> {
@@ -207,7 +208,12 @@ impl Session for TerraceSession<'_> {
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let value = self.keyspaces[keyspace].get_pinned(key).map_err(failed)?;
-        Ok(value.map(|value| look(&value)))
+        Ok(value.map(|value| {
+            // As the other drivers copy it.
+            self.value.clear();
+            self.value.extend_from_slice(&value);
+            look(&self.value)
+        }))
     }
 
     fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()> {

@@ -303,7 +303,12 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
     let all: Vec<&Measurement> = rounds.iter().copied().filter(|m| m.is_measured()).collect();
     let complete: Vec<&Measurement> = all.iter().copied().filter(|m| m.is_comparable()).collect();
     let comparable = !complete.is_empty();
-    let measured = if comparable { complete } else { all };
+    let mut measured = if comparable { complete } else { all };
+    // Rounds that were cut short did other work: they count where there are no others.
+    let is_whole = |m: &&Measurement| m.result.as_ref().is_some_and(|r| !r.truncated);
+    if measured.iter().any(is_whole) {
+        measured.retain(is_whole);
+    }
     let results = || measured.iter().filter_map(|m| m.result.as_ref());
     let rates: Vec<f64> = results()
         .map(|result| result.ops_per_sec)

@@ -322,11 +322,13 @@ impl Measurements {
         Some(interval_of_median(&ratios).map_or(f64::INFINITY, off))
     }
 
-    /// One engine's rate over another's in one cell, of every round in which both can be compared.
+    /// One engine's rate over another's in one cell, of every round in which both can be compared
+    /// and neither was cut short.
     #[must_use]
     pub fn ratios(&self, section: &str, cell: usize, engine: &str, other: &str) -> Vec<f64> {
         let rate = |m: &&Measurement| {
-            m.result.as_ref().filter(|_| m.is_comparable()).map(|result| result.ops_per_sec)
+            let whole = m.result.as_ref().filter(|result| m.is_comparable() && !result.truncated);
+            whole.map(|result| result.ops_per_sec)
         };
         let others = self.of(section, cell, other);
         let ratios = self.of(section, cell, engine).into_iter().filter_map(|own| {

@@ -290,9 +290,13 @@ fn medians(passes: Vec<Attempted>, steps: &[Step], interrupted: bool) -> Vec<Att
 
 fn median(mut passes: Vec<Attempted>) -> Attempted {
     let debt = passes.last().and_then(|last| last.debt);
+    // As with rounds: passes that were cut short count where there are no others.
+    let failed = passes.iter().any(|pass| pass.status > Status::Truncated);
+    if !failed && passes.iter().any(|pass| pass.status == Status::Ok) {
+        passes.retain(|pass| pass.status == Status::Ok);
+    }
     let rate = |pass: &Attempted| pass.result.as_ref().map_or(0.0, |result| result.ops_per_sec);
     passes.sort_by(|a, b| a.status.cmp(&b.status).then(rate(a).total_cmp(&rate(b))));
-    let failed = passes.last().is_some_and(|last| last.status > Status::Truncated);
     let middle = if failed { passes.len() - 1 } else { passes.len() / 2 };
     Attempted { debt, ..passes.swap_remove(middle) }
 }
