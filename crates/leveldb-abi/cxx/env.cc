@@ -143,13 +143,8 @@ shim_outcome OpenAppend(void* env, shim_bytes path, void** file) noexcept {
   return GiveObject(status, opened, file);
 }
 
-// A directory has no name of its own in an environment that keeps files only, but what is in it
-// has.
 uint8_t Exists(void* env, shim_bytes path) noexcept {
-  const std::string name = AsString(path);
-  if (AsEnv(env)->FileExists(name)) return true;
-  std::vector<std::string> children;
-  return AsEnv(env)->GetChildren(name, &children).ok() && !children.empty();
+  return AsEnv(env)->FileExists(AsString(path));
 }
 
 shim_outcome List(void* env, shim_bytes dir, void* target, shim_put put) noexcept {
@@ -192,11 +187,13 @@ shim_outcome Rename(void* env, shim_bytes from, shim_bytes to) noexcept {
 shim_outcome Lock(void* env, shim_bytes path, void** lock) noexcept {
   FileLock* held = nullptr;
   const Status status = AsEnv(env)->LockFile(AsString(path), &held);
-  return GiveObject(status, held, lock);
+  // None is a lock, too: of an environment that needs no locks.
+  *lock = held;
+  return Give(status);
 }
 
 void Unlock(void* env, void* lock) noexcept {
-  AsEnv(env)->UnlockFile(static_cast<FileLock*>(lock));
+  if (lock != nullptr) AsEnv(env)->UnlockFile(static_cast<FileLock*>(lock));
 }
 
 void Schedule(void* env, void (*function)(void*), void* argument) noexcept {

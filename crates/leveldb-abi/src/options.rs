@@ -121,12 +121,22 @@ impl Settings {
     /// programs look for in messages.
     pub(crate) fn open(&self, path: &Path) -> Result<Db> {
         self.check_parent(path)?;
+        let path = self.directory(path);
         Db::open(path, self.to_options()).map_err(|error| in_leveldbs_words(path, error))
     }
 
     /// Repairs a database.
     pub(crate) fn repair(&self, path: &Path) -> Result<()> {
-        repair(path, &self.to_options()).map(drop)
+        repair(self.directory(path), &self.to_options()).map(drop)
+    }
+
+    /// The directory of a database. LevelDB puts a slash behind its name, which makes the root of
+    /// an empty one in an environment of the program's own.
+    pub(crate) fn directory<'a>(&self, path: &'a Path) -> &'a Path {
+        match self.env.is_some() && path.as_os_str().is_empty() {
+            true => Path::new("/"),
+            false => path,
+        }
     }
 
     /// LevelDB makes the last directory of a path only. Terrace makes all of them, which would hide
@@ -136,10 +146,14 @@ impl Settings {
             return Ok(());
         }
         match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
-                let message = format!("{}/LOCK: No such file or directory", path.display());
-                Err(Error::not_found(message))
-            }
+            Some(parent) if !parent.as_os_str().is_empty() => match parent.try_exists() {
+                Ok(true) => Ok(()),
+                Ok(false) => {
+                    let message = format!("{}/LOCK: No such file or directory", path.display());
+                    Err(Error::not_found(message))
+                }
+                Err(error) => Err(Error::io("lock", &path.join("LOCK"), error)),
+            },
             _ => Ok(()),
         }
     }

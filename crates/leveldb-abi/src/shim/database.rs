@@ -170,7 +170,7 @@ export! {
     fn shim_destroy(env: *const EnvHandle, name: Bytes) -> Outcome {
         Outcome::of(|| {
             let settings = Settings { env: CustomEnv::adapter(*env), ..Settings::default() };
-            destroy(path(name.get()), &settings.to_options())
+            destroy(settings.directory(&path(name.get())), &settings.to_options())
         })
     }
 

@@ -173,7 +173,10 @@ impl Env for CustomEnv {
         // SAFETY: the object is alive; the target is the vector that `push_name` expects.
         unsafe {
             let target = ptr::from_mut(&mut names).cast();
-            (self.calls.list)(self.object, bytes(dir), target, push_name).into_result()?;
+            // Names of files have one slash behind that of the directory, however it is written: an
+            // environment may compare names as text.
+            let dir = Bytes::of_directory(dir.as_os_str().as_bytes());
+            (self.calls.list)(self.object, dir, target, push_name).into_result()?;
         }
         Ok(names)
     }

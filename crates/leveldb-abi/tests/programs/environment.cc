@@ -3,9 +3,11 @@
 // directory.
 #include <leveldb/db.h>
 #include <leveldb/env.h>
+#include <leveldb/table.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -157,7 +159,7 @@ static void Directories() {
   printf("there %d\n", system->FileExists(name));
 }
 
-static std::string Table(const std::string& name) {
+static std::string TableOf(const std::string& name) {
   std::vector<std::string> children;
   Env::Default()->GetChildren(name, &children);
   std::set<std::string> tables;
@@ -183,7 +185,7 @@ static void Damage() {
     SHOW(db->Write(WriteOptions(), nullptr));
     SHOW(db->Write(WriteOptions(), nullptr));
     delete db;
-    FILE* file = fopen(Table(name).c_str(), "r+");
+    FILE* file = fopen(TableOf(name).c_str(), "r+");
     if (file == nullptr) return;
     fseek(file, 100, SEEK_SET);
     fputc('#', file);
@@ -206,10 +208,170 @@ static void Damage() {
   delete db;
 }
 
+// Keeps files under numbers, by the very text of their names, as environments in memory and in
+// object stores do. It has no directories and no locks. `flat` lists all files, whatever the
+// directory.
+class NamesEnv : public EnvWrapper {
+ public:
+  NamesEnv(Env* base, bool flat) : EnvWrapper(base), flat_(flat) {}
+
+  Status NewSequentialFile(const std::string& f, SequentialFile** r) override {
+    return target()->NewSequentialFile(Of(f), r);
+  }
+  Status NewRandomAccessFile(const std::string& f, RandomAccessFile** r) override {
+    return target()->NewRandomAccessFile(Of(f), r);
+  }
+  Status NewWritableFile(const std::string& f, WritableFile** r) override {
+    return target()->NewWritableFile(Made(f), r);
+  }
+  Status NewAppendableFile(const std::string& f, WritableFile** r) override {
+    return target()->NewAppendableFile(Made(f), r);
+  }
+  bool FileExists(const std::string& f) override { return !Number(f).empty(); }
+  Status GetChildren(const std::string& d, std::vector<std::string>* r) override {
+    std::lock_guard<std::mutex> hold(mutex_);
+    r->clear();
+    const std::string prefix = d + "/";
+    for (const auto& file : files_) {
+      const std::string& name = file.first;
+      if (flat_) {
+        r->push_back(name.substr(name.rfind('/') + 1));
+      } else if (name.compare(0, prefix.size(), prefix) == 0) {
+        r->push_back(name.substr(prefix.size()));
+      }
+    }
+    return Status::OK();
+  }
+  Status RemoveFile(const std::string& f) override {
+    const std::string number = Number(f);
+    if (number.empty()) return Status::NotFound(f, "not there");
+    std::lock_guard<std::mutex> hold(mutex_);
+    files_.erase(f);
+    return target()->RemoveFile(number);
+  }
+  Status CreateDir(const std::string&) override { return Status::OK(); }
+  Status RemoveDir(const std::string&) override { return Status::OK(); }
+  Status GetFileSize(const std::string& f, uint64_t* size) override {
+    return target()->GetFileSize(Of(f), size);
+  }
+  Status RenameFile(const std::string& f, const std::string& t) override {
+    const std::string number = Number(f);
+    if (number.empty()) return Status::NotFound(f, "not there");
+    std::lock_guard<std::mutex> hold(mutex_);
+    files_.erase(f);
+    files_[t] = number;
+    return Status::OK();
+  }
+  Status NewLogger(const std::string& f, Logger**) override {
+    return Status::NotSupported(f, "no loggers");
+  }
+  Status LockFile(const std::string&, FileLock** lock) override {
+    *lock = nullptr;
+    return Status::OK();
+  }
+  Status UnlockFile(FileLock*) override { return Status::OK(); }
+
+  size_t files() const { return files_.size(); }
+
+ private:
+  std::string Number(const std::string& name) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    const auto found = files_.find(name);
+    return found == files_.end() ? "" : found->second;
+  }
+  std::string Of(const std::string& name) {
+    const std::string number = Number(name);
+    return number.empty() ? root + "/not-there" : number;
+  }
+  std::string Made(const std::string& name) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    std::string& number = files_[name];
+    if (number.empty()) number = root + "/file-" + std::to_string(made_++);
+    return number;
+  }
+
+  const bool flat_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> files_;
+  static int made_;
+};
+
+int NamesEnv::made_ = 0;
+
+static void Names() {
+  printf("-- environments that know names alone\n");
+  for (const char* name : {"/db", "/db/", "", "db", "db/"}) {
+    for (const bool flat : {false, true}) {
+      printf("'%s', %s\n", name, flat ? "flat" : "by prefix");
+      NamesEnv env(Env::Default(), flat);
+      Options options;
+      options.create_if_missing = true;
+      options.env = &env;
+      for (int round = 0; round < 3; round++) {
+        DB* db = nullptr;
+        const Status s = DB::Open(options, name, &db);
+        printf("open: %s\n", Kind(s).c_str());
+        if (!s.ok()) break;
+        std::string value;
+        SHOW(db->Get(ReadOptions(), "key", &value));
+        SHOW(db->Put(WriteOptions(), "key", "value"));
+        if (round == 1) db->CompactRange(nullptr, nullptr);
+        delete db;
+      }
+      // What it puts aside is listed as well where directories do not count.
+      if (!flat) SHOW(RepairDB(name, options));
+      SHOW(DestroyDB(name, options));
+    }
+  }
+}
+
+// A database's table, as a program reads it that knows nothing of the order of its keys.
+static void Tables() {
+  printf("-- tables as LevelDB's own tool reads them\n");
+  const std::string name = root + "/tables";
+  Options options;
+  options.create_if_missing = true;
+  options.compression = kNoCompression;
+  options.write_buffer_size = 1 << 20;
+  DB* db = nullptr;
+  SHOW(DB::Open(options, name, &db));
+  // Many versions of one key, and keys that begin others.
+  const Snapshot* snapshots[300];
+  for (int i = 0; i < 300; i++) {
+    db->Put(WriteOptions(), "hot", std::string(1000, 'v'));
+    snapshots[i] = db->GetSnapshot();
+    db->Put(WriteOptions(), "k" + std::string(i % 7, '\0'), std::string(1000, 'v'));
+  }
+  db->CompactRange(nullptr, nullptr);
+  for (const Snapshot* snapshot : snapshots) db->ReleaseSnapshot(snapshot);
+  delete db;
+  const std::string path = TableOf(name);
+  uint64_t size = 0;
+  SHOW(Env::Default()->GetFileSize(path, &size));
+  RandomAccessFile* file = nullptr;
+  SHOW(Env::Default()->NewRandomAccessFile(path, &file));
+  leveldb::Table* table = nullptr;
+  SHOW(leveldb::Table::Open(Options(), file, size, &table));
+  if (table == nullptr) return;
+  int entries = 0;
+  Iterator* it = table->NewIterator(ReadOptions());
+  for (it->SeekToFirst(); it->Valid(); it->Next()) entries++;
+  printf("hundreds of entries %d\n", entries >= 300);
+  SHOW(it->status());
+  delete it;
+  delete table;
+  delete file;
+  // What is no directory has no database.
+  SHOW(DestroyDB(path, Options()));
+  SHOW(DB::Open(options, path + "/db", &db));
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   root = argv[1];
   Removals();
   Directories();
   Damage();
+  Names();
+  Tables();
 }

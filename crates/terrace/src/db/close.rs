@@ -33,21 +33,13 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
     let commit = guard.take();
     drop(guard);
     core.writes.control.locks.close(&core.files.closed_error());
+    core.background.stop();
     let mut state = core.background.state.lock();
-    state.closing = true;
-    core.background.changed.notify_all();
-    if let Some(limit) = &core.background.rate_limiter {
-        limit.lift();
-    }
-    while !state.is_idle() || state.manual > 0 || state.loading > 0 {
-        core.background.changed.wait(&mut state);
-    }
     let immutables = std::mem::take(&mut state.immutables);
     // The error that kept background work from going on: nothing is lost by it, but the next open
     // meets it, too.
     let mut result = state.error.take().map_or(Ok(()), |standing| Err(standing.error));
     drop(state);
-    core.background.jobs.wait_for_none();
     for immutable in &immutables {
         if let Some(log) = immutable.log.lock().take() {
             result = result.and(log.close());

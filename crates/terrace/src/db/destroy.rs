@@ -30,7 +30,12 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     let (dir, env) = (path.as_ref(), options.env.as_ref());
     let names = match env.list(dir) {
         Ok(names) => names,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error)
+            if error.kind() == ErrorKind::NotFound
+                || error.raw_os_error() == Some(libc::ENOTDIR) =>
+        {
+            return Ok(());
+        }
         Err(error) => return Err(error),
     };
     let own: Vec<_> = names

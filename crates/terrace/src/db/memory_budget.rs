@@ -95,7 +95,7 @@ pub(in crate::db) trait Writer: Member {
 /// A bound for the memory of any number of databases of this process together: give clones of it
 /// to [`Options::memory_budget`](crate::Options::memory_budget).
 ///
-/// Memtables, indexes and filters of open tables, cached blocks and blocks that readers hold
+/// Memtables, indexes and filters of tables, cached blocks and blocks that readers hold
 /// count. Writers are slowed down and wait before the bound is exceeded, the largest memtable is
 /// flushed first, and caches shrink; reads never wait. Not counted are code and bookkeeping of a
 /// database (about 100 KiB), what iterators and batches of the program hold, mapped files, bulk
@@ -199,7 +199,7 @@ impl MemoryBudget {
         self.0.account.used_for(MemoryUse::Memtables)
     }
 
-    /// Of [`used`](Self::used) the bytes of indexes and filters of open tables.
+    /// Of [`used`](Self::used) the bytes of indexes and filters of tables.
     pub fn table_bytes(&self) -> usize {
         self.0.account.used_for(MemoryUse::Tables)
     }

@@ -34,6 +34,7 @@ use super::{FileSyncer, Priority, WritableFile, pool, system_call};
 use crate::base::error::Result;
 use crate::base::fork::generation;
 use crate::base::locks::plain::Mutex;
+use crate::base::mutation::mutated;
 
 /// How much is prepared at once: as much again as the log has, up to this. The writer has to wake a
 /// thread for each window, and that is its slowest record but for those that wait.
@@ -329,8 +330,12 @@ impl MappedLog {
         self.cursor.append_parts(parts, headers, copy).unwrap_or(false)
     }
 
-    /// From here on the log is written.
+    /// From here on the log is written. Not after a sync that failed, be it the one of a new window:
+    /// the kernel may have dropped pages before it, so nothing may be acknowledged behind them.
     fn give_up_mapping(&mut self) -> Result<()> {
+        if !mutated("failed-window") {
+            self.shared.region.file.check()?;
+        }
         self.close_preparation();
         self.cursor.retire()?;
         self.plain = Some(self.cursor.position() as u64);
@@ -353,7 +358,14 @@ impl MappedLog {
             let least = end.next_multiple_of(FIRST_WINDOW);
             let window = self.shared.window_end(ready).max(least);
             // Less may still fit where a window does not, on the disk or in the mapping.
-            let done = self.shared.prepare(window).or_else(|_| self.shared.prepare(least));
+            let has_failed = || self.shared.region.file.has_failed() && !mutated("failed-window");
+            if has_failed() {
+                return false;
+            }
+            let done = self.shared.prepare(window).or_else(|error| match has_failed() {
+                true => Err(error),
+                false => self.shared.prepare(least),
+            });
             if done.is_err() {
                 return false;
             }

@@ -124,7 +124,11 @@ impl Env for PosixEnv {
         }
         for dir in missing.iter().rev() {
             match DirBuilder::new().mode(mode).create(dir) {
-                Ok(()) => self.sync_dir(dir.parent().unwrap_or(dir))?,
+                Ok(()) => match self.sync_dir(dir.parent().unwrap_or(dir)) {
+                    // A parent that may be written and not read cannot be synced.
+                    Err(e) if matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {}
+                    done => done?,
+                },
                 // Another process was faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && dir.is_dir() => {}
                 Err(error) => return Err(Error::io("create directory", dir, error)),

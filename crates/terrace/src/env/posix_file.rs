@@ -192,6 +192,17 @@ impl SyncedFile {
     pub(super) fn has_failed(&self) -> bool {
         self.failure.get().is_some()
     }
+
+    /// As if a sync had failed with this error.
+    #[cfg(test)]
+    pub(super) fn fail(&self, error: io::Error) {
+        let _ = self.failure.set(self.error(system_call::SYNC_CALL, error));
+    }
+
+    /// The failure of a sync, if one has failed.
+    pub(super) fn check(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
 }
 
 impl FileSyncer for SyncedFile {

@@ -71,7 +71,12 @@ impl Separators {
     /// Keeps `keys`, which have to ascend in `order`.
     pub(super) fn new(keys: &KeyList, order: &TableOrder) -> Result<Self, Damage> {
         let abbreviated_keys = match keys.ends.len().checked_sub(1) {
-            Some(last) if order.is_bytewise() => abbreviate(keys, last, order)?,
+            Some(last) if order.is_bytewise() => match abbreviate(keys, last, order) {
+                // A program of LevelDB's may look at tables of a database, which are in another
+                // order, as at tables of user keys.
+                Err(_) if !order.is_internal() => AbbreviatedKeys::default(),
+                abbreviated_keys => abbreviated_keys?,
+            },
             _ => AbbreviatedKeys::default(),
         };
         let cut = abbreviated_keys.prefix().len();

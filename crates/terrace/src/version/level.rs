@@ -48,7 +48,7 @@ impl From<Vec<Arc<FileMeta>>> for Level {
     fn from(files: Vec<Arc<FileMeta>>) -> Self {
         let abbreviated_keys =
             AbbreviatedKeys::new(files.iter().map(|file| file.largest_user_key()));
-        let bytes = files.iter().map(|file| file.size).sum();
+        let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
         Level { files, abbreviated_keys, bytes, scan_length: ScanLength::default() }
     }
 }

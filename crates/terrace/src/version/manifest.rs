@@ -63,18 +63,22 @@ pub(crate) struct ManifestState {
     pub(crate) edits: u64,
 }
 
+/// Numbers of files that an open must find free: more than it can use.
+const RESERVED_NUMBERS: u64 = 1 << 40;
+
 impl ManifestState {
     /// Whether the log `number` may hold writes that no table has.
     pub(crate) fn needs_log(&self, number: u64) -> bool {
         number >= self.log_number || (number == self.previous_log_number && number != 0)
     }
 
-    /// Whether there is no number left for a file or a write.
+    /// Whether there is no number left for a write, or too few for the files of one open.
     fn exhausts_numbers(&self) -> bool {
         let tables = self.version.files().map(|(_, file)| file.number);
         let tables = tables.chain(self.version.values.iter().map(|used| used.file.number));
         let others = [self.next_file_number, self.log_number, self.previous_log_number];
-        tables.chain(others).max() > Some(filename::MAX_NUMBER) || self.last_sequence > MAX_SEQUENCE
+        tables.chain(others).max() > Some(filename::MAX_NUMBER - RESERVED_NUMBERS)
+            || self.last_sequence > MAX_SEQUENCE
     }
 }
 
@@ -521,5 +525,30 @@ mod tests {
         assert!(apply(&version, later(8, 5)).is_err());
         let grown = apply(&version, later(20, 9)).expect("applies");
         assert_eq!(grown.values.records(), [file(20, 9)]);
+    }
+
+    /// Sizes come from the file: their sum may be anything.
+    #[test]
+    fn sizes_that_overflow_are_no_panic() {
+        let huge = |number, smallest, largest| NewFile {
+            size: 1 << 63,
+            ..table(1, number, smallest, largest)
+        };
+        let edits = [first(), adding(vec![huge(4, "a", "b"), huge(5, "c", "d")])];
+        let state = read(&edits, |_| ()).unwrap();
+        assert_eq!((state.version.level_bytes(1), state.version.bytes()), (u64::MAX, u64::MAX));
+    }
+
+    /// An open takes numbers for files, and the MANIFEST that it leaves has to be readable.
+    #[test]
+    fn an_open_is_refused_where_numbers_would_run_out() {
+        let with = |next| {
+            let last = VersionEdit { next_file_number: Some(next), ..VersionEdit::default() };
+            read(&[first(), last], |_| ())
+        };
+        assert!(with(filename::MAX_NUMBER - RESERVED_NUMBERS).is_ok());
+        for next in [filename::MAX_NUMBER - RESERVED_NUMBERS + 1, filename::MAX_NUMBER] {
+            assert_eq!(with(next).err().map(|error| error.kind()), Some(ErrorKind::Corruption));
+        }
     }
 }

@@ -321,7 +321,7 @@ impl Version {
 
     /// Of all levels.
     pub(crate) fn bytes(&self) -> u64 {
-        (0..NUM_LEVELS).map(|level| self.level_bytes(level)).sum()
+        (0..NUM_LEVELS).fold(0, |sum: u64, level| sum.saturating_add(self.level_bytes(level)))
     }
 
     /// Whether LevelDB must not open a database in this state.

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use terrace::{Db, ErrorKind, WriteOptions};
+use terrace::{Db, ErrorKind, Options, TableWriter, WriteOptions};
 use terrace_testkit::campaign::{campaign, seed};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::{History, Survived};
@@ -661,4 +661,48 @@ fn several_writers_survive_a_crash_at_every_step() {
         "several_writers_survive_a_crash_at_every_step: {} crash states, 0 lost",
         states.get()
     );
+}
+
+/// What was ingested into an empty database has no sequence number, and is history all the same:
+/// what an open after a kill finds is durable before anything behind it is.
+#[test]
+fn what_was_ingested_into_an_empty_database_is_durable_before_later_writes() {
+    let dir = Path::new("/data/db");
+    let fs = SimFs::new();
+    let options = |fs: &SimFs| Options::new().create_if_missing(true).env(fs.env());
+    let db = Db::open(dir, options(&fs)).expect("creates");
+    let mut table = TableWriter::create("/data/table", &options(&fs)).expect("a table");
+    for number in 0..100 {
+        table.put(format!("{number:03}"), "value").expect("a put");
+    }
+    table.finish().expect("a table");
+    fs.record();
+    db.ingest(&["/data/table"]).expect("an ingestion");
+    let recording = fs.take_recording();
+    let mut moment = recording.replay();
+    let mut acknowledged = 0;
+    loop {
+        let killed = moment.power_loss(PowerLoss::PROCESS_ONLY);
+        // No fresh MANIFEST comes, which would make durable what was found.
+        let (kinds, suffix) = (vec![OpKind::Create], ".dbtmp".into());
+        killed.set_faults([FaultPlan { kinds, suffix, ..FaultPlan::at(0, Fault::NoSpace, true) }]);
+        if let Ok(db) = Db::open(dir, options(&killed)) {
+            let found = db.iter().expect("entries").count();
+            let is_durable = db.put_with("z", "1", WriteOptions { sync: true }).is_ok();
+            acknowledged += usize::from(is_durable);
+            let left = killed.power_loss(PowerLoss::STRICT);
+            drop(db);
+            left.set_faults(None);
+            let db = Db::open(dir, options(&left)).expect("opens");
+            let is_there = db.get("z").expect("a read").is_some();
+            let step = moment.at();
+            assert!(is_there || !is_durable, "after step {step} a synced put is lost");
+            let entries = db.iter().expect("entries").count() - usize::from(is_there);
+            assert!(!is_there || entries == found, "step {step}: {entries} entries of {found}");
+        }
+        if !moment.advance() {
+            break;
+        }
+    }
+    println!("{acknowledged} puts acknowledged");
 }

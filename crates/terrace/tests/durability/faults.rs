@@ -658,3 +658,36 @@ fn recovered(
     let required = if loss.data == DataLoss::Undecided { durable } else { survived.writes };
     Ok(history.after(Survived { required, ..survived }))
 }
+
+/// What a failed open has begun ends with it: the directory is free, and the environment is asked
+/// for nothing more.
+#[test]
+fn a_failed_open_leaves_no_job_behind() {
+    let fs = SimFs::new();
+    let options =
+        |buffer| Options::new().create_if_missing(true).env(fs.env()).write_buffer_size(buffer);
+    let db = Db::open("/data/db", options(64 << 20)).expect("creates");
+    for number in 0..3_000 {
+        db.put(format!("{number:05}"), vec![number as u8; 1_000]).expect("puts");
+    }
+    db.close().expect("closes");
+    for trial in 0..30 {
+        let kinds = vec![OpKind::Append];
+        let plan = FaultPlan {
+            kinds,
+            suffix: ".ldb".into(),
+            ..FaultPlan::at(trial * 40, Fault::NoSpace, true)
+        };
+        fs.set_faults([plan]);
+        let failed = Db::open("/data/db", options(64 << 10));
+        fs.set_faults(None);
+        let operations = fs.operations();
+        let Err(error) = failed else { break };
+        assert_ne!(error.kind(), ErrorKind::Busy, "trial {trial}: {error}");
+        let lock = fs.env().lock(Path::new("/data/db/LOCK"), terrace::LockMode::Exclusive);
+        drop(lock.unwrap_or_else(|error| panic!("trial {trial}: {error}")));
+        assert!(fs.operations() <= operations + 2, "trial {trial}: a job goes on");
+    }
+    let db = Db::open("/data/db", options(64 << 20)).expect("opens");
+    assert_eq!(db.iter().expect("entries").count(), 3_000);
+}

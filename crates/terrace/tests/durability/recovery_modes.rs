@@ -737,3 +737,56 @@ fn a_mark_behind_a_value_that_holds_foreign_records_counts() {
         assert!(error.message().contains("were synced"), "{error}");
     }
 }
+
+/// A damaged log whose bytes cannot be kept would be removed by the next open: there is none.
+#[test]
+fn an_open_fails_where_a_damaged_log_cannot_be_kept() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let log = path(dir.path(), ".log");
+    let mut bytes = fs::read(&log).expect("reads");
+    let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
+    bytes[at] ^= 1;
+    fs::write(&log, &bytes).expect("writes");
+    let lost = dir.path().join("lost");
+    fs::write(&lost, "a file").expect("writes");
+    for _ in 0..3 {
+        let error = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect_err("is kept");
+        assert!(error.message().contains("could not be kept in lost"), "{error}");
+        assert_eq!(fs::read(&log).expect("is there"), bytes);
+    }
+    let options = options(RecoveryMode::Prefix);
+    let reader = Db::open(dir.path(), options.clone().read_only(true)).expect("reads");
+    assert_eq!(keys(&reader), "ab");
+    drop(reader);
+    fs::remove_file(&lost).expect("removes");
+    let db = Db::open(dir.path(), options).expect("opens");
+    assert_eq!(keys(&db), "ab");
+    assert_eq!(fs::read(lost.join(log.file_name().expect("a name"))).expect("is kept"), bytes);
+    db.close().expect("closes");
+}
+
+/// On a full disk a damaged log is kept by a second name.
+#[test]
+fn a_damaged_log_is_kept_on_a_full_disk() {
+    let flip = |dir: &Path| {
+        let log = path(dir, ".log");
+        let mut bytes = fs::read(&log).expect("reads");
+        let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
+        bytes[at] ^= 1;
+        fs::write(&log, &bytes).expect("writes");
+    };
+    let disk = on_simulated_disk(flip);
+    let kinds = vec![OpKind::Append];
+    let full =
+        FaultPlan { kinds, suffix: ".unfinished".into(), ..FaultPlan::at(0, Fault::NoSpace, true) };
+    disk.set_faults([full]);
+    let db = Db::open("/db", options(RecoveryMode::Prefix).env(disk.env())).expect("opens");
+    assert_eq!(keys(&db), "ab");
+    db.put("e", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    let lost = Path::new("/db/lost");
+    let names = disk.names(lost);
+    assert!(names.iter().any(|name| name.ends_with(".log")), "{names:?}");
+}

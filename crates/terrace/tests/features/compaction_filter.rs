@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use terrace::{
     CompactOptions, CompactionFilter, Db, FilterDecision, KeyspaceOptions, MemEnv, Options,
-    PutOptions, ReadOptions,
+    PutOptions, ReadOptions, TableWriter,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
@@ -189,6 +189,59 @@ fn a_snapshot_that_is_taken_beside_the_filter_does_not_change() {
     drop(early);
     db.wait_idle().expect("idle");
     db.close().expect("closes");
+}
+
+/// What was ingested into an empty database has the sequence number 0, as has a snapshot of it.
+#[test]
+fn a_snapshot_of_ingested_entries_beside_the_filter_does_not_change() {
+    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
+    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let options = options(filter).env(Arc::new(MemEnv::new()));
+    let db = Db::open(PATH, options.clone()).expect("opens");
+    let mut table = TableWriter::create("/table", &options).expect("a table");
+    for number in 0..50 {
+        let value = if number == 25 { "wait" } else { "value" };
+        table.put(format!("{number:03}"), value).expect("a put");
+    }
+    table.finish().expect("a table");
+    db.ingest(&["/table"]).expect("an ingestion");
+    let early = std::thread::scope(|scope| {
+        let compaction = scope.spawn(|| force(&db));
+        is_asked.recv().expect("the filter is asked");
+        let snapshot = db.snapshot();
+        go_on.send(()).expect("the filter waits");
+        compaction.join().expect("no panic");
+        snapshot
+    });
+    assert_eq!(db.iter().expect("entries").count(), 0);
+    assert_eq!(early.iter().expect("entries").count(), 50);
+    assert_eq!(early.get("025").expect("a read").as_deref(), Some(&b"wait"[..]));
+}
+
+/// An old snapshot goes on reading what a filter removed; one that is taken later, without a write
+/// in between, reads what everybody else does.
+#[test]
+fn a_snapshot_after_the_filter_reads_what_gets_read() {
+    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
+    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new()))).expect("opens");
+    for number in 0..50 {
+        db.put(format!("{number:03}"), "value").expect("a put");
+    }
+    db.put("025", "wait").expect("a put");
+    let early = std::thread::scope(|scope| {
+        let compaction = scope.spawn(|| force(&db));
+        is_asked.recv().expect("the filter is asked");
+        let snapshot = db.snapshot();
+        go_on.send(()).expect("the filter waits");
+        compaction.join().expect("no panic");
+        snapshot
+    });
+    assert_eq!(early.iter().expect("entries").count(), 50);
+    assert_eq!(db.get("001").expect("a read"), None);
+    assert_eq!(db.snapshot().get("001").expect("a read"), None);
+    assert_eq!(db.pop_first().expect("a read"), None);
+    assert_eq!(early.get("001").expect("a read").as_deref(), Some(&b"value"[..]));
 }
 
 /// Readers of a view from before a filter removed values skip none of them, though later readers

@@ -1,12 +1,14 @@
 //! The first things anybody does with a database.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use terrace::{
     CompactOptions, Compression, Db, Env, ErrorKind, Event, EventListener, LockMode, MemEnv,
     Options, ReadOptions, WriteBatch, WriteOptions,
 };
 use terrace_testkit::hooked::Hooked;
+use terrace_testkit::watchdog::Watchdog;
 
 fn options() -> Options {
     Options::new().create_if_missing(true).write_buffer_size(64 << 10)
@@ -383,4 +385,29 @@ fn a_listener_that_panics_in_a_manual_compaction_blocks_no_caller() {
     }
     db.wait_idle().expect("no work");
     db.close().expect("closes");
+}
+
+/// Panics whatever it is told.
+struct AlwaysPanics;
+
+impl EventListener for AlwaysPanics {
+    fn on_event(&self, _: &Event) {
+        panic!("made to panic");
+    }
+}
+
+#[test]
+fn a_listener_that_panics_in_the_background_blocks_no_caller() {
+    let watchdog = Watchdog::new(Duration::from_secs(120), "a_listener_that_panics");
+    let env = std::sync::Arc::new(MemEnv::new());
+    let listener: std::sync::Arc<dyn EventListener> = std::sync::Arc::new(AlwaysPanics);
+    let db = Db::open("/db", options().env(env).listener(Some(listener))).expect("opens");
+    // The table is there before the listener is told of it.
+    let error = std::iter::repeat_with(|| db.put("a", "1").and_then(|()| db.flush()))
+        .find_map(Result::err)
+        .expect("it panicked");
+    assert!(error.message().contains("panic"), "{error}");
+    // All return, whatever: the failure may have healed meanwhile.
+    let _ = (db.flush(), db.wait_idle(), db.put("b", "1"), db.close());
+    drop(watchdog);
 }

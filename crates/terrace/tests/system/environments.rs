@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use terrace::{
-    CreateOptions, Env, ErrorKind, FileLock, LockMode, MemEnv, PosixEnv, ReadAccess, Result,
+    CreateOptions, Db, Env, ErrorKind, FileLock, LockMode, MemEnv, Options, PosixEnv,
+    RandomAccessFile, ReadAccess, Result, TableWriter,
 };
+use terrace_testkit::env_methods;
 use terrace_testkit::simfs::SimFs;
 
 const REUSE: CreateOptions = CreateOptions { mode: 0o644, exclusive: false };
@@ -274,4 +276,78 @@ fn the_system_is_asked_for_what_it_refuses() {
     use std::os::unix::ffi::OsStrExt as _;
     fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe")), "").expect("writes");
     assert!(env.list(dir.path()).expect("lists").is_empty());
+}
+
+/// The real file system, and what was asked of it.
+struct Asked {
+    files: Arc<dyn Env>,
+    synced: Mutex<Vec<PathBuf>>,
+    opened: Mutex<Vec<(PathBuf, ReadAccess)>>,
+}
+
+impl Asked {
+    fn new() -> Arc<Asked> {
+        let (synced, opened) = Default::default();
+        Arc::new(Asked { files: PosixEnv::shared(), synced, opened })
+    }
+}
+
+impl Env for Asked {
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.synced.lock().expect("sound").push(dir.to_owned());
+        self.files.sync_dir(dir)
+    }
+
+    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
+        self.opened.lock().expect("sound").push((path.to_owned(), access));
+        self.files.open_random(path, access)
+    }
+
+    fn true_path(&self, dir: &Path) -> PathBuf {
+        self.files.true_path(dir)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.files.link(from, to)
+    }
+
+    env_methods! {
+        create open_append exists list create_dir remove_dir remove file_size rename lock schedule
+         set_background_threads wall_clock sleep now_micros
+    }
+}
+
+/// The names above a new database are durable where it is, not where its path leads through.
+#[test]
+fn the_directories_above_a_database_behind_a_link_are_synced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let real = dir.path().join("above/real");
+    fs::create_dir_all(&real).expect("directories");
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&real, &link).expect("a link");
+    let env = Asked::new();
+    let options = Options::new().create_if_missing(true).env(env.clone());
+    Db::open(link.join("db"), options).expect("creates").close().expect("closes");
+    let synced = env.synced.lock().expect("sound").clone();
+    let above = fs::canonicalize(dir.path().join("above")).expect("a path");
+    assert!(synced.contains(&above), "{synced:?}");
+}
+
+/// Nobody keeps another program from shortening a file that is ingested, which would end this one
+/// where the file is mapped.
+#[test]
+fn what_is_ingested_is_not_mapped() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let env = Asked::new();
+    let options = Options::new().create_if_missing(true).env(env.clone());
+    let path = dir.path().join("table");
+    let mut table = TableWriter::create(&path, &options).expect("a table");
+    table.put("a", "1").expect("puts");
+    table.finish().expect("a table");
+    let db = Db::open(dir.path().join("db"), options).expect("creates");
+    db.ingest(&[&path]).expect("ingests");
+    let opened = env.opened.lock().expect("sound").clone();
+    let of_table: Vec<_> = opened.iter().filter(|(opened, _)| *opened == path).collect();
+    assert!(!of_table.is_empty());
+    assert!(of_table.iter().all(|(_, access)| *access == ReadAccess::Pread), "{of_table:?}");
 }

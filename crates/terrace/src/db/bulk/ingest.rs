@@ -119,7 +119,8 @@ fn open_external(core: &DbImpl, path: &Path) -> Result<External> {
     if is_own(core, path) {
         return Err(Error::invalid_argument(format!("{name}: a file of the database itself")));
     }
-    let file = core.files.env.open_random(path, ReadAccess::Mapped)?;
+    // Another program may shorten the file meanwhile, which would end this one where it is mapped.
+    let file = core.files.env.open_random(path, ReadAccess::Pread)?;
     let table =
         Arc::new(Table::open(file, name.clone(), core.files.tables.read_settings().clone())?);
     let Some(comparator) = table.comparator() else {
@@ -188,8 +189,10 @@ fn take_as_they_are(
         .and_then(|()| {
             let report = LoadReport::of(&staged, 0);
             let bytes = tables.iter().filter_map(|external| external.table.properties());
-            let bytes =
-                bytes.map(|properties| properties.raw_key_bytes + properties.raw_value_bytes).sum();
+            let bytes = bytes.fold(0_u64, |sum, properties| {
+                sum.saturating_add(properties.raw_key_bytes)
+                    .saturating_add(properties.raw_value_bytes)
+            });
             Ok(install_oldest(core, &mut staged, bytes)?.then_some(report))
         });
     // Empty if they were installed.

@@ -167,10 +167,15 @@ pub fn verify_with(
     Ok(check.report)
 }
 
+/// Whether a directory is there: in an environment that keeps files alone, whether any is in it.
+pub(in crate::db) fn is_directory(env: &dyn Env, dir: &Path) -> Result<bool> {
+    Ok(env.exists(dir)? || env.list(dir).is_ok_and(|names| !names.is_empty()))
+}
+
 /// The lock of a reader. Where nobody has ever locked, as on media that cannot be written, there is
 /// none.
 fn lock_shared(env: &dyn Env, dir: &Path) -> Result<Option<Box<dyn FileLock>>> {
-    if !env.exists(dir)? {
+    if !is_directory(env, dir)? {
         return Err(no_database(dir));
     }
     match env.lock(&dir.join(filename::LOCK), LockMode::Shared) {

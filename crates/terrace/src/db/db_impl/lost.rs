@@ -38,6 +38,15 @@ pub(in crate::db) fn copy_to_lost(files: &Files, name: &str) -> Result<String> {
     Ok(format!("{LOST_DIR}/{kept_as}"))
 }
 
+/// Gives a file a second name there. Returns it.
+pub(in crate::db) fn link_to_lost(files: &Files, name: &str) -> Result<String> {
+    let lost = lost_dir(files)?;
+    let kept_as = free_name(files.env.as_ref(), &lost, name)?;
+    files.env.link(&files.path(name), &lost.join(&kept_as))?;
+    sync_lost(files, &lost)?;
+    Ok(format!("{LOST_DIR}/{kept_as}"))
+}
+
 fn lost_dir(files: &Files) -> Result<PathBuf> {
     let lost = files.path(LOST_DIR);
     files.env.create_dir(&lost, files.options.dir_mode)?;

@@ -171,9 +171,10 @@ impl Keyspace {
     /// # Errors
     /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped.
     pub fn set_compaction_filter(&self, filter: Arc<dyn CompactionFilter>) -> Result<()> {
+        let mut filters = self.db.core().files.catalogue.filters.lock();
+        // A drop ends the incarnation before it removes the filters.
         self.incarnation.check()?;
-        let catalogue = &self.db.core().files.catalogue;
-        catalogue.filters.lock().insert(self.prefix_bytes(), filter);
+        filters.insert(self.prefix_bytes(), filter);
         Ok(())
     }
 

@@ -124,13 +124,19 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     let core = parts.assemble(&recovered);
     if !core.files.options.read_only {
         // Before anything makes durable what was found: until then the next open finds it as well.
-        set_aside_logs(&core.files, &mut recovered);
+        set_aside_logs(&core.files, &mut recovered)?;
     }
     announce(&core, &recovered);
     if !core.files.options.read_only {
         set_aside_values(&core.files, &leftovers.values_of_others)?;
-        set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered);
-        start_writing(&core, recovered, &logs)?;
+        set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered)?;
+        if let Err(error) = start_writing(&core, recovered, &logs) {
+            // Jobs may have begun, which use what the program may take back after a failure.
+            if !mutated("failed-open") {
+                core.background.stop();
+            }
+            return Err(error);
+        }
         clean_up(&core, &leftovers);
         core.writes.join_budget();
     }
@@ -184,13 +190,20 @@ fn no_database(dir: &Path, options: &Options) -> Error {
 /// Makes the names of a new database's directory and of those above it durable, some of which may
 /// be new.
 ///
-/// A directory that may not be read cannot be synced; another user made it, long ago.
+/// A directory that may not be read cannot be synced; another user made it, long ago. An environment
+/// may have none above.
 pub(in crate::db) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
     if mutated("directories-above") {
         return Ok(());
     }
-    dir.ancestors().skip(1).try_for_each(|above| match env.sync_dir(above) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Ok(()),
+    // Not those of its name alone, which may be relative or lead through symbolic links.
+    env.true_path(dir).ancestors().skip(1).try_for_each(|above| match env.sync_dir(above) {
+        Err(error)
+            if error.kind() == ErrorKind::NotFound
+                || matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) =>
+        {
+            Ok(())
+        }
         result => result,
     })
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::base::error::{ErrorKind, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
-use crate::version::filename::{self, FileKind};
+use crate::version::filename::{self, FileKind, LOST_DIR};
 
 use crate::db::db_impl::files::Files;
-use crate::db::db_impl::lost::{copy_to_lost, move_to_lost};
+use crate::db::db_impl::lost::{copy_to_lost, link_to_lost, move_to_lost};
 use crate::db::open::recovery::Recovered;
 use crate::db::options::events::Event;
 
@@ -19,15 +19,17 @@ use crate::db::options::events::Event;
 /// history: the MANIFEST may have lost its end rather than the logs theirs. Where the
 /// MANIFEST's last record is bad, it is those of a bulk load, which stands in no log, and of a
 /// log that has lost more than its table. Others are in their logs.
+///
+/// If one cannot be moved the open fails: the next one would remove it.
 pub(super) fn set_aside_tables(
     files: &Files,
     unnamed: &mut Vec<String>,
     torn: Option<String>,
     recovered: &Recovered,
-) {
+) -> Result<()> {
     let was_cut = recovered.was_damaged();
     if !was_cut && torn.is_none() {
-        return;
+        return Ok(());
     }
     let is_wanted = |name: &str| match filename::parse(name) {
         Some((FileKind::Table, number)) => {
@@ -44,23 +46,24 @@ pub(super) fn set_aside_tables(
     wanted.extend::<Vec<_>>(values);
     *unnamed = unwanted;
     for name in wanted {
-        match move_to_lost(files, &name) {
-            Ok(kept_as) => {
-                files.log(format!("moved {name}, which no MANIFEST names, to {kept_as}"));
-                if let Some(torn) = &torn {
-                    let message = format!(
-                        "{torn}; {name}, which may have been named there, holds writes that are \
-                         lost"
-                    );
-                    let (file, kept_as) = (name, Some(kept_as));
-                    files.tell(&Event::RecoveryDamage { file, message, kept_as });
-                }
-            }
-            Err(error) => {
-                files.log(format!("could not move {name}, which no MANIFEST names, away: {error}"))
-            }
+        let kept_as = move_to_lost(files, &name).map_err(|error| not_kept(&name, &error))?;
+        files.log(format!("moved {name}, which no MANIFEST names, to {kept_as}"));
+        if let Some(torn) = &torn {
+            let message = format!(
+                "{torn}; {name}, which may have been named there, holds writes that are lost"
+            );
+            let (file, kept_as) = (name, Some(kept_as));
+            files.tell(&Event::RecoveryDamage { file, message, kept_as });
         }
     }
+    Ok(())
+}
+
+/// Why an open fails that would have the next one remove `name`.
+fn not_kept(name: &str, error: &Error) -> Error {
+    error.clone().context(format_args!(
+        "{name} may be all there is of some writes, and could not be kept in {LOST_DIR}"
+    ))
 }
 
 /// Moves value files to `lost/` of which the MANIFEST does not know, because another program wrote
@@ -92,18 +95,18 @@ fn holds_more(files: &Files, name: &str, number: u64, last_sequence: SequenceNum
     }
 }
 
-/// Copies logs to `lost/` in which recovery met damage with something valid behind it.
-/// Otherwise they go there when they are not needed any more; but a crash may come in between,
-/// and the open after it would know nothing of it.
-pub(super) fn set_aside_logs(files: &Files, recovered: &mut Recovered) {
+/// Keeps logs in `lost/` in which recovery met damage with something valid behind it: they are
+/// removed when they are not needed any more. If that fails the open does.
+pub(super) fn set_aside_logs(files: &Files, recovered: &mut Recovered) -> Result<()> {
     for damage in
         recovered.damage.iter_mut().filter(|damage| damage.keep && !mutated("keep-damaged-logs"))
     {
-        match copy_to_lost(files, &filename::log(damage.log)) {
-            Ok(kept_as) => damage.kept_as = Some(kept_as),
-            Err(error) => {
-                files.log(format!("{} is damaged and could not be copied: {error}", damage.file))
-            }
-        }
+        let name = filename::log(damage.log);
+        // A full disk has room for a second name.
+        let kept_as = copy_to_lost(files, &name)
+            .or_else(|error| link_to_lost(files, &name).map_err(|_| error))
+            .map_err(|error| not_kept(&name, &error))?;
+        damage.kept_as = Some(kept_as);
     }
+    Ok(())
 }

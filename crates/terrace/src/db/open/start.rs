@@ -67,8 +67,9 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
     let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS || has_tables;
     // The last writes of a process that died may not be durable: in the logs, and in the MANIFEST
     // the record of a bulk load, which is in no log. A flush, if only of nothing, starts a fresh
-    // MANIFEST.
-    let has_history = recovered.last_sequence > 0;
+    // MANIFEST. What was ingested into an empty database has no sequence number.
+    let is_filled = core.views.current.load().version.files().next().is_some();
+    let has_history = recovered.last_sequence > 0 || is_filled;
     let in_doubt = recovered.must_be_left() || has_history && !mutated("found-loads");
     let leaves = !continues && in_doubt && !mutated("found-logs-to-tables");
     if leaves && !core.logs.suspect.swap(true, Ordering::Relaxed) {

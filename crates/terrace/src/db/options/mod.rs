@@ -320,7 +320,8 @@ impl Options {
         /// let options = Options::new().table_filter_bits(16); // wrong less often, for more memory
         /// ```
         table_filter_bits: usize = |v| v;
-        /// The world outside. Default: the operating system's.
+        /// The file system, clock and threads that the database uses. Default: the operating
+        /// system's ([`PosixEnv`](crate::PosixEnv)).
         ///
         /// ```
         /// # use terrace::*;
@@ -621,8 +622,9 @@ impl Options {
         prepared_transactions: bool = |v| v;
         /// Values of at least so many bytes are written once more, to a value file, when they leave
         /// the memtable, and no compaction copies them again but to give space back: tables hold
-        /// pointers to them. For large values that come in no order; a scan reads each from where
-        /// it lies. They are not compressed there. From 1 byte; a few KiB pay.
+        /// pointers to them. For large values written in random order; a scan reads each value
+        /// from its file. They are not compressed there. At least 1; below a few KiB there is
+        /// little to gain.
         /// A flush appends to the value file of the one before until that has a 64th of the bytes of
         /// all values, at least 1 MiB and at most 256. With `None` values stay in tables, and come
         /// back into them from value files that are mostly garbage, and by every

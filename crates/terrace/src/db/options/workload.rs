@@ -39,7 +39,7 @@ impl Options {
     ///   [`Db::bulk_load`](crate::Db::bulk_load).
     /// - [`Interactive`](Workload::Interactive): the defaults, which are made for this: small
     ///   buffers keep every compaction short, and filters spare the search for missing keys. With
-    ///   more data than memory, and more than 16 GB of it, raise
+    ///   more data than memory, and more than 8 GB of it, raise
     ///   [`max_open_files`](Options::max_open_files) to one for every table, that is, one for every
     ///   8 MiB, so that no read opens a file. Indexes and filters take a 50th to a 20th of the data.
     ///

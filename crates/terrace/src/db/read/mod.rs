@@ -240,7 +240,11 @@ pub(in crate::db) fn get_present<R>(
     let options = ReadOptions::new();
     let seen = core.views.visible_sequence();
     let (view, sequence) = present(core, &options)?;
-    let found = find(core, &view, key, sequence, &options)?;
+    let found = match find(core, &view, key, sequence, &options)? {
+        // The caller's code may last, and write: a short hold must do neither.
+        Some(Found::Block(slice)) => Some(Found::Block(slice.detach())),
+        found => found,
+    };
     let value = match &found {
         Some(found) => shown(core, key, found.as_slice(), &options)?,
         None => None,

@@ -47,7 +47,7 @@ use crate::version::version_set::{FileNumbers, set_current};
 use crate::db::check::level::check_recency;
 use crate::db::check::problem::Problem;
 use crate::db::check::table::Values;
-use crate::db::check::{OPEN_TABLES, checking_tables, no_database, require_database};
+use crate::db::check::{OPEN_TABLES, checking_tables, is_directory, no_database, require_database};
 use crate::db::db_impl::lost::free_name;
 use crate::db::info_log;
 use crate::db::open::own_files::OwnFiles;
@@ -124,7 +124,7 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
     if options.read_only {
         return Err(Error::invalid_argument("option read_only is set, and a repair writes"));
     }
-    if !env.exists(dir)? {
+    if !is_directory(env.as_ref(), dir)? {
         return Err(no_database(dir));
     }
     require_database(dir, &OwnFiles::list(env.as_ref(), dir)?)?;

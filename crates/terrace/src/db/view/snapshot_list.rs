@@ -31,6 +31,7 @@ struct Live {
     count: usize,
     /// When the first of them was taken.
     taken: u64,
+    /// Of those that have none yet.
     earlier_view: EarlierView,
 }
 
@@ -54,6 +55,10 @@ impl SnapshotList {
         let first = || Live { count: 0, taken: now_micros, earlier_view: Arc::default() };
         let snapshots = live.entry(sequence).or_insert_with(first);
         snapshots.count += 1;
+        // Those that are told to read an earlier view came before this one.
+        if snapshots.earlier_view.get().is_some() {
+            snapshots.earlier_view = Arc::default();
+        }
         (sequence, snapshots.earlier_view.clone())
     }
 

@@ -479,3 +479,26 @@ fn a_full_disk_is_an_error_not_a_signal() {
     assert!(error.is_out_of_space(), "{error}");
     log.close().unwrap();
 }
+
+/// A sync that failed may have lost pages, be it the one of a new window, of which nobody else is
+/// told.
+#[test]
+fn nothing_is_appended_behind_a_window_whose_sync_failed() {
+    let Some(dir) = place() else { return };
+    let big = vec![7; 2 * FIRST_WINDOW];
+    type Append = fn(&mut MappedLog, &[u8]) -> Result<()>;
+    let appends: [Append; 3] = [
+        |log, data| log.append(data),
+        |log, data| log.append_parts(&mut [IoSlice::new(data)], &[]),
+        |log, data| log.append_filled(data, 0),
+    ];
+    for (at, append) in appends.into_iter().enumerate() {
+        let mut log = create(&dir.path().join(format!("{at}.log")), 4 << 20);
+        log.append(b"before").unwrap();
+        log.shared.region.file.fail(io::Error::from_raw_os_error(libc::EIO));
+        for _ in 0..2 {
+            let error = append(&mut log, &big).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EIO), "{at}: {error}");
+        }
+    }
+}

@@ -79,14 +79,14 @@ impl Background {
         let expiry = self.expired_in_compactions();
         let filter = AppliedFilter::new(self.compaction_filters(), expiry).map(Arc::new);
         // The newest snapshot whose entries the filter is not asked about.
-        let mut newest_kept = 0;
+        let mut newest_kept = None;
         if plan.is_trivial_move {
             let file = &plan.inputs[0][0];
             edit.new_files.push(file.record(plan.output_level));
         } else {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.views.snapshots.all(|| self.views.visible_sequence());
-            newest_kept = snapshots.last().copied().unwrap_or(0);
+            newest_kept = snapshots.last().copied();
             let job = self.job_of(plan, version, snapshots, filter.clone(), reservation);
             outputs = subcompactions::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
@@ -114,7 +114,9 @@ impl Background {
             let _gate = has_filtered.then(|| {
                 self.views.deleted_ranges.begin_filtered();
                 let gate = self.views.snapshots.close();
-                self.views.snapshots.keep_view(&self.views.current.load_full(), newest_kept + 1);
+                // One may be at 0, of a database whose tables were all ingested.
+                let from = newest_kept.map_or(0, |newest| newest + 1);
+                self.views.snapshots.keep_view(&self.views.current.load_full(), from);
                 gate
             });
             let mut state = self.state.lock();

@@ -44,6 +44,7 @@ use crate::write::throttle::Throttle;
 
 use crate::db::db_impl::background::counters::Counters;
 use crate::db::db_impl::background::failure::Failure;
+use crate::db::db_impl::background::failure::caught;
 use crate::db::db_impl::background::jobs::Jobs;
 use crate::db::db_impl::background::read_stats::ReadStats;
 use crate::db::db_impl::background::state::{BackgroundError, State};
@@ -206,18 +207,38 @@ impl Background {
         self.files.compacted_values.drop_garbage(version);
     }
 
+    /// Ends background work, and returns when no job is left that could use anything of the
+    /// program's.
+    pub(in crate::db) fn stop(&self) {
+        let mut state = self.state.lock();
+        state.closing = true;
+        self.changed.notify_all();
+        if let Some(limit) = &self.rate_limiter {
+            limit.lift();
+        }
+        while !state.is_idle() || state.manual > 0 || state.loading > 0 {
+            self.changed.wait(&mut state);
+        }
+        drop(state);
+        self.jobs.wait_for_none();
+    }
+
     /// Tells the listener of a failed job, unless it failed because the database is closing:
     /// without the lock, since a listener may look at the database, and before the failure is
     /// noted, since its end is told, too.
     fn tell_failure(&self, failure: &Failure) {
-        if !self.state.lock().closing {
-            let Failure { error, retryable } = failure;
-            self.files.log(format!("background error: {error}"));
-            self.files.tell(&Event::BackgroundError {
-                message: error.to_string(),
-                retryable: *retryable,
-            });
+        if self.state.lock().closing {
+            return;
         }
+        let Failure { error, retryable } = failure;
+        // A listener or logger that panics must not keep the failure from being noted, for which
+        // writers wait.
+        let _ = caught("telling of a failure", || {
+            self.files.log(format!("background error: {error}"));
+            let message = error.to_string();
+            self.files.tell(&Event::BackgroundError { message, retryable: *retryable });
+            Ok(())
+        });
     }
 
     fn note_failure(&self, state: &mut State, failure: &Failure) {
