@@ -8,11 +8,16 @@
 //! the share of the cases that is tried, `TERRACE_SEED` chooses another share.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
-use terrace::{Db, Env, ErrorKind, Options, WriteOptions};
+use terrace::{CreateOptions, Db, Env, ErrorKind, MemEnv, Options, WritableFile, WriteOptions};
 use terrace_testkit::campaign::{campaign, panics, seed};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
+use terrace_testkit::env_methods;
 use terrace_testkit::history::{History, Survived};
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
@@ -659,35 +664,93 @@ fn recovered(
     Ok(history.after(Survived { required, ..survived }))
 }
 
-/// What a failed open has begun ends with it: the directory is free, and the environment is asked
-/// for nothing more.
-#[test]
-fn a_failed_open_leaves_no_job_behind() {
-    let fs = SimFs::new();
-    let options =
-        |buffer| Options::new().create_if_missing(true).env(fs.env()).write_buffer_size(buffer);
-    let db = Db::open("/data/db", options(64 << 20)).expect("creates");
-    for number in 0..3_000 {
+/// An Env under which the first table that a background thread creates waits until it is let go,
+/// and the second one fails.
+struct HeldBack {
+    files: Arc<dyn Env>,
+    tables: AtomicUsize,
+    goes_on: Mutex<Receiver<()>>,
+    has_ended: AtomicBool,
+}
+
+impl Env for HeldBack {
+    fn create(
+        &self,
+        path: &Path,
+        options: CreateOptions,
+    ) -> terrace::Result<Box<dyn WritableFile>> {
+        let is_background = thread::current().name() == Some("terrace-bg");
+        if path.extension().is_some_and(|extension| extension == "ldb") && is_background {
+            if self.tables.fetch_add(1, Ordering::SeqCst) > 0 {
+                let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+                return Err(terrace::Error::io("create", path, full));
+            }
+            let _ = self.goes_on.lock().expect("sound").recv();
+            self.has_ended.store(true, Ordering::SeqCst);
+        }
+        self.files.create(path, options)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> terrace::Result<()> {
+        self.files.link(from, to)
+    }
+
+    env_methods! {
+        open_random open_append exists list create_dir remove_dir remove file_size rename sync_dir
+        lock schedule set_background_threads wall_clock sleep now_micros
+    }
+}
+
+impl HeldBack {
+    fn new(files: &Arc<MemEnv>) -> (Arc<HeldBack>, Sender<()>) {
+        let (go_on, goes_on) = channel();
+        let (tables, has_ended) = Default::default();
+        let goes_on = Mutex::new(goes_on);
+        (Arc::new(HeldBack { files: files.clone(), tables, goes_on, has_ended }), go_on)
+    }
+}
+
+/// The files of a process that was killed with seven logs whose memtables it had not flushed.
+fn with_seven_logs(options: &Options) -> Arc<MemEnv> {
+    let files = Arc::new(MemEnv::new());
+    let (env, go_on) = HeldBack::new(&files);
+    let db = Db::open("/db", options.clone().env(env)).expect("creates");
+    for number in 0..6_500 {
         db.put(format!("{number:05}"), vec![number as u8; 1_000]).expect("puts");
     }
-    db.close().expect("closes");
-    for trial in 0..30 {
-        let kinds = vec![OpKind::Append];
-        let plan = FaultPlan {
-            kinds,
-            suffix: ".ldb".into(),
-            ..FaultPlan::at(trial * 40, Fault::NoSpace, true)
-        };
-        fs.set_faults([plan]);
-        let failed = Db::open("/data/db", options(64 << 10));
-        fs.set_faults(None);
-        let operations = fs.operations();
-        let Err(error) = failed else { break };
-        assert_ne!(error.kind(), ErrorKind::Busy, "trial {trial}: {error}");
-        let lock = fs.env().lock(Path::new("/data/db/LOCK"), terrace::LockMode::Exclusive);
-        drop(lock.unwrap_or_else(|error| panic!("trial {trial}: {error}")));
-        assert!(fs.operations() <= operations + 2, "trial {trial}: a job goes on");
+    let killed = Arc::new(MemEnv::new());
+    killed.create_dir(Path::new("/db"), 0o755).expect("a directory");
+    for name in files.list(Path::new("/db")).expect("lists") {
+        let path = Path::new("/db").join(name);
+        killed.write(&path, files.read(&path).expect("a file"));
     }
-    let db = Db::open("/data/db", options(64 << 20)).expect("opens");
-    assert_eq!(db.iter().expect("entries").count(), 3_000);
+    let _ = go_on.send(());
+    killed
+}
+
+/// What a failed open has begun ends before it returns: a program may free its environment then.
+#[test]
+fn a_failed_open_leaves_no_job_behind() {
+    let watchdog = Watchdog::new(Duration::from_secs(120), "a_failed_open_leaves_no_job_behind");
+    // The first four logs become tables at once, the others are flushed, two at a time.
+    let options = Options::new().create_if_missing(true).write_buffer_size(1 << 20);
+    let files = with_seven_logs(&options);
+    let (env, go_on) = HeldBack::new(&files);
+    let (fails, has_ended) = thread::scope(|scope| {
+        let (returns, returned) = channel();
+        let (env, options) = (&env, options.clone().env(env.clone()));
+        scope.spawn(move || {
+            let fails = Db::open("/db", options).is_err();
+            let _ = returns.send((fails, env.has_ended.load(Ordering::SeqCst)));
+        });
+        // It does not return while the first flush lasts.
+        let early = returned.recv_timeout(Duration::from_millis(300));
+        let _ = go_on.send(());
+        early.or_else(|_| returned.recv()).expect("it returns")
+    });
+    assert!(fails, "{} tables were flushed", env.tables.load(Ordering::SeqCst));
+    assert!(has_ended, "it returns before the flush has ended");
+    let db = Db::open("/db", options.env(files)).expect("opens");
+    assert_eq!(db.iter().expect("entries").count(), 6_500);
+    drop(watchdog);
 }
