@@ -732,7 +732,7 @@ fn with_seven_logs(options: &Options) -> Arc<MemEnv> {
 #[test]
 fn a_failed_open_leaves_no_job_behind() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "a_failed_open_leaves_no_job_behind");
-    // The first four logs become tables at once, the others are flushed, two at a time.
+    // Recovery makes tables of the first four logs; the others are flushed, two at a time.
     let options = Options::new().create_if_missing(true).write_buffer_size(1 << 20);
     let files = with_seven_logs(&options);
     let (env, go_on) = HeldBack::new(&files);
