@@ -237,7 +237,7 @@ lab-peers:
 
 # What takes half an hour of a processor, once for a machine and version.
 lab-peers-all: lab-peers
-	@tools/build-peers rocksdb
+	@tools/build-peers rocksdb wiredtiger
 
 format:
 	$(CARGO) fmt --all

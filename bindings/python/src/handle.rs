@@ -128,9 +128,15 @@ impl Handle {
         };
         self.closed_by.store(std::process::id(), Ordering::Relaxed);
         drop(guard);
-        let _closing = Closing(&self.closed);
-        // A clone stays until it is closed: the drop of the last one waits for that.
-        self.detached(py, move || db.clone().close())
+        let closing = Closing(&self.closed);
+        self.detached(py, move || {
+            // Dropped last, and before the GIL is taken again: a daemon thread does not get it back
+            // once the interpreter finalizes.
+            let _closing = closing;
+            // A clone stays until it is closed: the drop of the last one waits for that.
+            let db = db;
+            db.clone().close()
+        })
     }
 
     /// Drops what was made of the database. It may wait for a thread that compares, which needs

@@ -4,6 +4,8 @@ import collections.abc
 import itertools
 import pathlib
 import random
+import subprocess
+import sys
 import threading
 import time
 import typing
@@ -205,6 +207,35 @@ def test_every_close_waits_until_the_database_is_closed(directory: pathlib.Path)
     terrace.DB(directory, **options).close()
     for thread in (*closes, compaction):
         thread.join()
+
+
+# With this switch interval a daemon thread that released the GIL in close does not get it back,
+# unless it closes its database before the main thread takes the GIL. So there are 20 of them.
+CLOSED_AT_EXIT = """
+import sys, threading, terrace
+
+class Owner:
+    def __init__(self, db):
+        self.db = db
+
+    def __del__(self):
+        self.db.close()
+        print("closed", flush=True)
+
+paths = (sys.argv[1] + str(number) for number in range(20))
+owners = [Owner(terrace.DB(path, create_if_missing=True)) for path in paths]
+sys.setswitchinterval(1000)
+for owner in owners:
+    threading.Thread(target=owner.db.close, daemon=True).start()
+"""
+
+
+def test_a_finalizer_does_not_wait_for_a_daemon_thread_to_return_from_close(
+    directory: pathlib.Path,
+) -> None:
+    command = [sys.executable, "-c", CLOSED_AT_EXIT, str(directory)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "closed\n" * 20, "")
 
 
 def test_threads_may_share_an_iterator(db: terrace.DB) -> None:

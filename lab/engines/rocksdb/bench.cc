@@ -326,8 +326,4 @@ class RocksDb {
 
 }  // namespace
 
-// RocksDB asks for this function: its MultiGet reads the blocks of a file at once, by io_uring where
-// it was built with it.
-extern "C" bool RocksDbIOUringEnable() { return true; }
-
 int main(int argc, char** argv) { return lab::Main<RocksDb>(argc, argv); }

@@ -45,14 +45,16 @@ class WiredTiger {
   static lab::Description Describe(const lab::Settings& settings) {
     lab::Description description;
     description.engine = "wiredtiger";
-    description.title = "WiredTiger";
+    description.title = WIREDTIGER_VERSION_MAJOR > 3
+                            ? "WiredTiger " + std::to_string(WIREDTIGER_VERSION_MAJOR)
+                            : "WiredTiger";
     description.version = std::to_string(WIREDTIGER_VERSION_MAJOR) + "." +
                           std::to_string(WIREDTIGER_VERSION_MINOR) + "." +
                           std::to_string(WIREDTIGER_VERSION_PATCH);
-    description.variants = {{"btree", "WiredTiger B-tree"},
-                            {"lsm", "WiredTiger LSM"},
-                            {"nolog", "WiredTiger B-tree, no log"},
-                            {"lsm-nolog", "WiredTiger LSM, no log"}};
+    description.variants = {{"btree", description.title + " B-tree"},
+                            {"lsm", description.title + " LSM"},
+                            {"nolog", description.title + " B-tree, no log"},
+                            {"lsm-nolog", description.title + " LSM, no log"}};
     if (HasLog(settings)) {
       description.asynchronous =
           "transaction_sync method none: written to the log file by write(); survives the process, "
@@ -107,7 +109,9 @@ class WiredTiger {
     config += ",eviction_dirty_target=70,eviction_dirty_trigger=90";
     config += ",cache_size=" + std::to_string(Cache()) +
               ",cache_max_wait_ms=" + std::to_string(kCacheWait);
+#ifndef LAB_BUILTIN_SNAPPY
     if (settings_.compression) config += ",extensions=[libwiredtiger_snappy.so]";
+#endif
     if (HasLog(settings_)) {
       config += std::string(",log=(enabled=true),transaction_sync=(enabled=true,method=") +
                 (synchronous_ ? "fsync" : "none") + ")";

@@ -122,7 +122,7 @@ func (e *engine) WaitCompact() (time.Duration, error) {
 	if err := e.db.Flush(); err != nil {
 		return 0, err
 	}
-	completed, busy := int64(-1), time.Now()
+	completed, busy := e.db.Metrics().Compact.Count, time.Now()
 	for idle := 0; idle < idleLooks; {
 		time.Sleep(pollInterval)
 		metrics := e.db.Metrics()

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::run::{
     Cell, Chart, Durability, Engine, Interval, Measurement, Measurements, Run, Section, Spread,
-    Status,
+    Status, counted,
 };
 
 use super::palette;
@@ -301,14 +301,9 @@ impl SectionView<'_> {
 
 fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
     let all: Vec<&Measurement> = rounds.iter().copied().filter(|m| m.is_measured()).collect();
-    let complete: Vec<&Measurement> = all.iter().copied().filter(|m| m.is_comparable()).collect();
+    let complete = counted(all.clone());
     let comparable = !complete.is_empty();
-    let mut measured = if comparable { complete } else { all };
-    // Rounds that were cut short did other work: they count where there are no others.
-    let is_whole = |m: &&Measurement| m.result.as_ref().is_some_and(|r| !r.truncated);
-    if measured.iter().any(is_whole) {
-        measured.retain(is_whole);
-    }
+    let measured = if comparable { complete } else { all };
     let results = || measured.iter().filter_map(|m| m.result.as_ref());
     let rates: Vec<f64> = results()
         .map(|result| result.ops_per_sec)

@@ -220,6 +220,18 @@ impl Measurement {
     }
 }
 
+/// The rounds of a cell and engine that count: those that can be compared; where most of them were
+/// measured to the end, these alone, since what was cut short did other work.
+#[must_use]
+pub fn counted(mut rounds: Vec<&Measurement>) -> Vec<&Measurement> {
+    rounds.retain(|m| m.is_comparable());
+    let is_whole = |m: &&Measurement| m.result.as_ref().is_some_and(|result| !result.truncated);
+    if 2 * rounds.iter().filter(|m| is_whole(m)).count() > rounds.len() {
+        rounds.retain(is_whole);
+    }
+    rounds
+}
+
 impl Measurements {
     /// No measurements.
     #[must_use]
@@ -281,21 +293,17 @@ impl Measurements {
     /// compared.
     #[must_use]
     pub fn rates(&self, section: &str, cell: usize, engine: &str) -> Vec<f64> {
-        let rounds = self.of(section, cell, engine);
-        let results = rounds.iter().filter(|m| m.is_comparable()).filter_map(|m| m.result.as_ref());
+        let rounds = counted(self.of(section, cell, engine));
+        let results = rounds.into_iter().filter_map(|m| m.result.as_ref());
         results.map(|result| result.ops_per_sec).filter(|rate| rate.is_finite()).collect()
     }
 
     /// Whether an engine has a figure of a cell that can be compared, and did all of the cell's
-    /// work in every round: what was cut short takes part in no mean.
+    /// work in the rounds that count: what was cut short takes part in no mean.
     #[must_use]
     pub fn is_whole(&self, section: &str, cell: usize, engine: &str) -> bool {
-        let rounds = self.of(section, cell, engine);
-        let mut results = rounds
-            .iter()
-            .filter(|m| m.is_comparable())
-            .filter_map(|m| m.result.as_ref())
-            .peekable();
+        let rounds = counted(self.of(section, cell, engine));
+        let mut results = rounds.into_iter().filter_map(|m| m.result.as_ref()).peekable();
         results.peek().is_some() && results.all(|result| !result.truncated)
     }
 
@@ -322,18 +330,14 @@ impl Measurements {
         Some(interval_of_median(&ratios).map_or(f64::INFINITY, off))
     }
 
-    /// One engine's rate over another's in one cell, of every round in which both can be compared
-    /// and neither was cut short.
+    /// One engine's rate over another's in one cell, of every round that counts for both.
     #[must_use]
     pub fn ratios(&self, section: &str, cell: usize, engine: &str, other: &str) -> Vec<f64> {
-        let rate = |m: &&Measurement| {
-            let whole = m.result.as_ref().filter(|result| m.is_comparable() && !result.truncated);
-            whole.map(|result| result.ops_per_sec)
-        };
-        let others = self.of(section, cell, other);
-        let ratios = self.of(section, cell, engine).into_iter().filter_map(|own| {
+        let rate = |m: &Measurement| m.result.as_ref().map(|result| result.ops_per_sec);
+        let others = counted(self.of(section, cell, other));
+        let ratios = counted(self.of(section, cell, engine)).into_iter().filter_map(|own| {
             let other = others.iter().find(|other| other.round == own.round)?;
-            Some(rate(&own)? / rate(other)?)
+            Some(rate(own)? / rate(other)?)
         });
         ratios.filter(|ratio| ratio.is_finite()).collect()
     }

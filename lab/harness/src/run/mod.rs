@@ -21,7 +21,7 @@ pub use describe::{
 };
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub use measurement::{
-    Debt, DriverResult, Interval, Measurement, Measurements, OUT_OF_TIME, Status,
+    Debt, DriverResult, Interval, Measurement, Measurements, OUT_OF_TIME, Status, counted,
 };
 pub use rest::best_of_rest;
 pub use summary::{Spread, geometric_mean, interval_of_median, interval_of_quotient, spread_of};

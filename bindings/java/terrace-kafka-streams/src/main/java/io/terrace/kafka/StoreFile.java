@@ -21,6 +21,8 @@ import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.internals.PositionSerde;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The database of one store, and the writes since its last commit.
@@ -40,6 +42,7 @@ import org.apache.kafka.streams.state.internals.PositionSerde;
  * position while it holds the file's monitor.
  */
 final class StoreFile implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(StoreFile.class);
     private static final byte META = 0;
     private static final byte DATA = 1;
     private static final byte[] AFTER_DATA = {2};
@@ -68,15 +71,17 @@ final class StoreFile implements AutoCloseable {
     private boolean asked;
 
     /**
-     * Opens the file, and empties it if it was written in another format: Kafka Streams restores it
-     * from the changelog then.
+     * Opens the file. If it was written in another format, empties it, and Kafka Streams restores
+     * it from the changelog. Fails if there is no changelog and entries would be lost.
      *
      * @param format what determines the encoding of keys and values
+     * @param changelog the topic of the changelog; null if the store has none
      */
     StoreFile(
             File directory,
             String name,
             String format,
+            String changelog,
             Map<String, Object> configs,
             boolean exactlyOnce) {
         this.name = name;
@@ -88,21 +93,47 @@ final class StoreFile implements AutoCloseable {
             throw new ProcessorStateException("Error opening store " + name, e);
         }
         try {
-            require(format.getBytes(StandardCharsets.UTF_8));
+            require(format, changelog, directory);
             used = db.get(USED) != null;
         } catch (TerraceException e) {
             close();
             throw failure("opening", e);
+        } catch (ProcessorStateException e) {
+            close();
+            throw e;
         }
     }
 
-    private void require(byte[] format) {
-        if (Arrays.equals(format, db.get(FORMAT))) {
+    private void require(String wanted, String changelog, File directory) {
+        byte[] format = wanted.getBytes(StandardCharsets.UTF_8);
+        byte[] recorded = db.get(FORMAT);
+        if (Arrays.equals(format, recorded)) {
             return;
+        }
+        if (holdsEntries(recorded != null)) {
+            String found = recorded == null
+                    ? "no recorded format"
+                    : "the format \"" + new String(recorded, StandardCharsets.UTF_8) + "\"";
+            String mismatch = "Store " + name + " in " + directory + " has " + found
+                    + ", and its configuration wants \"" + wanted + "\".";
+            if (changelog == null) {
+                throw new ProcessorStateException(mismatch
+                        + " It has no changelog to restore its entries from: go back to the old"
+                        + " configuration, or remove the directory to begin with an empty store");
+            }
+            LOG.warn("{} It is emptied and restored from its changelog {}", mismatch, changelog);
         }
         // If the process dies between these two, the file is empty and the next open goes on.
         db.deleteRange(null, null);
         db.put(FORMAT, format);
+    }
+
+    /** Whether there are entries; in a file without a recorded format every key is one. */
+    private boolean holdsEntries(boolean hasFormat) {
+        try (TerraceIterator entries =
+                db.range(hasFormat ? new byte[] {DATA} : null, hasFormat ? AFTER_DATA : null)) {
+            return entries.hasNext();
+        }
     }
 
     private StreamsException failure(String what, TerraceException e) {

@@ -20,6 +20,7 @@ import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.ProcessorContextUtils;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
@@ -75,7 +76,13 @@ abstract class TerraceStateStore implements StateStore {
                 StreamsConfig.InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED,
                 false);
         open();
-        context.register(root, (RecordBatchingStateRestoreCallback) this::restore, () -> {});
+        try {
+            context.register(root, (RecordBatchingStateRestoreCallback) this::restore, () -> {});
+        } catch (RuntimeException e) {
+            // A store whose init failed is not closed by Kafka Streams, and the lock would stay.
+            close();
+            throw e;
+        }
     }
 
     private void open() {
@@ -88,16 +95,28 @@ abstract class TerraceStateStore implements StateStore {
         } catch (IOException e) {
             throw new ProcessorStateException("Error creating " + directory, e);
         }
-        StoreFile opening = new StoreFile(directory, name, format(), configs, exactlyOnce);
+        StoreFile opening =
+                new StoreFile(directory, name, format(), changelog(), configs, exactlyOnce);
         try {
             position = opening.position();
             opened(opening);
         } catch (RuntimeException e) {
-            // A store whose init failed is not closed by Kafka Streams, and the lock would stay.
+            // As in init.
             opening.close();
             throw e;
         }
         file = opening;
+    }
+
+    /**
+     * The topic that the store is restored from: its changelog, or the source topic of a global
+     * store or of an optimized table. Null if there is none. {@code
+     * ProcessorContextUtils.changelogFor} makes up a name then.
+     */
+    private String changelog() {
+        return context instanceof InternalProcessorContext<?, ?> internal
+                ? internal.changelogFor(name)
+                : null;
     }
 
     /** What determines how entries are encoded in the file. */

@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeout;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.ArgumentMatchers.any;
+import static org.mockito.Mockito.doThrow;
+import static org.mockito.Mockito.spy;
 
 import io.terrace.TerraceDb;
 import io.terrace.TerraceOptions;
@@ -16,9 +19,18 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.common.utils.LogCaptureAppender;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.StreamsException;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.StateStore;
@@ -28,6 +40,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.VersionedBytesStore;
 import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.test.InternalMockProcessorContext;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -47,6 +60,13 @@ class FormatTest {
     }
 
     private <T extends StateStore> T open(T store) {
+        InternalMockProcessorContext<?, ?> context = Contexts.context(directory, Map.of());
+        context.addChangelogForStore("store", CHANGELOG.topic());
+        store.init(context, store);
+        return store;
+    }
+
+    private <T extends StateStore> T openWithoutChangelog(T store) {
         store.init(Contexts.context(directory, Map.of()), store);
         return store;
     }
@@ -120,6 +140,118 @@ class FormatTest {
         store = open(TerraceStores.keyValueStore("store").get());
         assertNull(store.get(KEY));
         assertEmpty(store);
+    }
+
+    @Test
+    void without_a_changelog_a_store_of_another_format_is_refused_and_kept() {
+        KeyValueStore<Bytes, byte[]> plain =
+                openWithoutChangelog(TerraceStores.keyValueStore("store").get());
+        plain.put(KEY, VALUE);
+        commit(plain);
+        List<Supplier<? extends StateStore>> others = List.of(
+                () -> TerraceStores.timestampedKeyValueStore("store").get(),
+                () -> TerraceStores.versionedKeyValueStore("store", HOUR).get(),
+                () -> TerraceStores.windowStore("store", HOUR, HOUR, false).get(),
+                () -> TerraceStores.sessionStore("store", HOUR).get());
+        for (Supplier<? extends StateStore> other : others) {
+            String refused = assertThrows(ProcessorStateException.class,
+                    () -> openWithoutChangelog(other.get())).getMessage();
+            assertTrue(refused.contains("\"key-value, plain\""), refused);
+            assertTrue(refused.contains("remove the directory"), refused);
+        }
+        plain = openWithoutChangelog(TerraceStores.keyValueStore("store").get());
+        assertArrayEquals(VALUE, plain.get(KEY));
+        assertEquals(100, plain.committedOffset(CHANGELOG));
+        plain.close();
+    }
+
+    @Test
+    void without_a_changelog_a_changed_retention_is_refused_and_windows_are_kept() {
+        WindowStore<Bytes, byte[]> windows = openWithoutChangelog(
+                TerraceStores.windowStore("store", HOUR, HOUR, false).get());
+        windows.put(KEY, VALUE, 1);
+        commit(windows);
+        String refused = assertThrows(ProcessorStateException.class, () -> openWithoutChangelog(
+                TerraceStores.windowStore("store", DAY, HOUR, false).get())).getMessage();
+        assertTrue(refused.contains("segments of " + HOUR.toMillis() / 2 + " ms"), refused);
+        assertTrue(refused.contains("segments of " + DAY.toMillis() / 2 + " ms"), refused);
+        windows = openWithoutChangelog(
+                TerraceStores.windowStore("store", HOUR, HOUR, false).get());
+        assertArrayEquals(VALUE, windows.fetch(KEY, 1));
+        windows.close();
+    }
+
+    @Test
+    void without_a_changelog_a_file_of_unknown_format_is_refused() throws Exception {
+        try (TerraceDb db = database()) {
+            db.put(VALUE, VALUE);
+        }
+        String refused = assertThrows(ProcessorStateException.class, () -> openWithoutChangelog(
+                TerraceStores.keyValueStore("store").get())).getMessage();
+        assertTrue(refused.contains("no recorded format"), refused);
+        try (TerraceDb db = database()) {
+            assertArrayEquals(VALUE, db.get(VALUE));
+        }
+    }
+
+    @Test
+    void without_a_changelog_an_empty_store_changes_its_format() {
+        commit(openWithoutChangelog(TerraceStores.keyValueStore("store").get()));
+        WindowStore<Bytes, byte[]> windows = openWithoutChangelog(
+                TerraceStores.windowStore("store", HOUR, HOUR, false).get());
+        assertEmpty(windows);
+    }
+
+    @Test
+    void a_warning_is_logged_when_entries_are_removed() {
+        try (LogCaptureAppender log = LogCaptureAppender.createAndRegister(StoreFile.class)) {
+            KeyValueStore<Bytes, byte[]> store = open(TerraceStores.keyValueStore("store").get());
+            commit(store);
+            store = open(TerraceStores.timestampedKeyValueStore("store").get());
+            store.put(KEY, VALUE);
+            commit(store);
+            assertEquals(List.of(), log.getMessages("WARN"));
+            open(TerraceStores.keyValueStore("store").get()).close();
+            List<String> warnings = log.getMessages("WARN");
+            assertEquals(1, warnings.size());
+            assertTrue(warnings.get(0).contains("\"key-value, timestamps\""), warnings.get(0));
+            assertTrue(warnings.get(0).contains("restored from its changelog changelog"),
+                    warnings.get(0));
+        }
+    }
+
+    /** Through a task's context: the file is where a driver's only task has its store. */
+    @Test
+    void a_task_whose_store_has_no_changelog_is_refused() throws Exception {
+        directory = new File(directory, "application/0_0");
+        for (boolean logged : new boolean[] {false, true}) {
+            KeyValueStore<Bytes, byte[]> plain = open(TerraceStores.keyValueStore("store").get());
+            plain.put(KEY, VALUE);
+            commit(plain);
+            if (logged) {
+                runTask(true);
+            } else {
+                String refused = assertThrows(ProcessorStateException.class, () -> runTask(false))
+                        .getMessage();
+                assertTrue(refused.contains("\"key-value, plain\""), refused);
+            }
+        }
+    }
+
+    private void runTask(boolean logged) {
+        StreamsBuilder builder = new StreamsBuilder();
+        Materialized<String, Long, KeyValueStore<Bytes, byte[]>> counts = Materialized.as(
+                TerraceStores.timestampedKeyValueStore("store"));
+        builder.<String, String>stream("input").groupByKey()
+                .count(logged ? counts : counts.withLoggingDisabled());
+        Properties settings = new Properties();
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "application");
+        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:1");
+        settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        settings.put(StreamsConfig.STATE_DIR_CONFIG,
+                directory.getParentFile().getParentFile().toString());
+        new TopologyTestDriver(builder.build(), settings).close();
     }
 
     private TerraceDb database() throws Exception {
@@ -222,6 +354,18 @@ class FormatTest {
         }
         assertThrows(RuntimeException.class,
                 () -> open(TerraceStores.keyValueStore("store").get()));
+        try (TerraceDb db = database()) {
+            assertTrue(db.verify().isClean());
+        }
+    }
+
+    @Test
+    void a_store_that_cannot_be_registered_leaves_no_lock() throws Exception {
+        InternalMockProcessorContext<?, ?> context = spy(Contexts.context(directory, Map.of()));
+        doThrow(new StreamsException("registered")).when(context).register(any(), any(), any());
+        KeyValueStore<Bytes, byte[]> store = TerraceStores.keyValueStore("store").get();
+        assertThrows(StreamsException.class, () -> store.init(context, store));
+        assertFalse(store.isOpen());
         try (TerraceDb db = database()) {
             assertTrue(db.verify().isClean());
         }
