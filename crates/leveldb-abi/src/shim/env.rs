@@ -134,6 +134,19 @@ impl CustomEnv {
     }
 }
 
+impl CustomEnv {
+    /// The names in a directory of this very name.
+    fn list_named(&self, dir: &[u8]) -> Result<Vec<String>> {
+        let mut names: Vec<String> = Vec::new();
+        // SAFETY: the object is alive; the target is the vector that `push_name` expects.
+        unsafe {
+            let target = ptr::from_mut(&mut names).cast();
+            (self.calls.list)(self.object, Bytes::of(dir), target, push_name).into_result()?;
+        }
+        Ok(names)
+    }
+}
+
 impl Env for CustomEnv {
     fn open_random(&self, path: &Path, _access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
         if self.file_size(path).is_ok_and(|size| size == 0) {
@@ -169,16 +182,17 @@ impl Env for CustomEnv {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        let mut names: Vec<String> = Vec::new();
-        // SAFETY: the object is alive; the target is the vector that `push_name` expects.
-        unsafe {
-            let target = ptr::from_mut(&mut names).cast();
-            // Names of files have one slash behind that of the directory, however it is written: an
-            // environment may compare names as text.
-            let dir = Bytes::of_directory(dir.as_os_str().as_bytes());
-            (self.calls.list)(self.object, dir, target, push_name).into_result()?;
+        // Names of files have one slash behind that of the directory, however it is written: an
+        // environment may compare names as text. For such a one the root's is empty.
+        let name = dir.as_os_str().as_bytes();
+        match name.strip_suffix(b"/") {
+            Some(b"") => match self.list_named(name) {
+                Ok(names) if !names.is_empty() => Ok(names),
+                listed => self.list_named(b"").or(listed),
+            },
+            Some(name) => self.list_named(name),
+            None => self.list_named(name),
         }
-        Ok(names)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

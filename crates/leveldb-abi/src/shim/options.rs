@@ -74,7 +74,8 @@ impl ShimOptions {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let mut settings = self.settings();
-            settings.logger = settings.logger.or_else(|| EnvLogger::adapter(self.env, dir));
+            let dir = settings.directory(dir);
+            settings.logger = settings.logger.take().or_else(|| EnvLogger::adapter(self.env, dir));
             settings
         }
     }

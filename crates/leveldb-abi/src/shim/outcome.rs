@@ -18,11 +18,6 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// A directory's name without the slash at its end, if it has one.
-    pub(super) fn of_directory(name: &[u8]) -> Self {
-        Bytes::of(name.strip_suffix(b"/").unwrap_or(name))
-    }
-
     /// No bytes, for callers who want a pointer all the same.
     pub(super) const NONE: Bytes = Bytes { data: c"".as_ptr(), size: 0 };
 

@@ -330,20 +330,21 @@ impl MappedLog {
         self.cursor.append_parts(parts, headers, copy).unwrap_or(false)
     }
 
-    /// From here on the log is written. Not after a sync that failed, be it the one of a new window:
-    /// the kernel may have dropped pages before it, so nothing may be acknowledged behind them.
+    /// From here on the log is written.
     fn give_up_mapping(&mut self) -> Result<()> {
-        if !mutated("failed-window") {
-            self.shared.region.file.check()?;
-        }
         self.close_preparation();
         self.cursor.retire()?;
         self.plain = Some(self.cursor.position() as u64);
         Ok(())
     }
 
+    /// Not after a sync that failed, be it the one of a new window: the kernel may have dropped pages
+    /// before it, so nothing may be acknowledged behind them.
     fn append_plainly(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> Result<()> {
         let file = &self.shared.region.file;
+        if !mutated("failed-window") {
+            file.check()?;
+        }
         let offset = self.plain.get_or_insert(0);
         write_parts_at(&file.file, parts, *offset).map_err(|e| file.error("write", e))?;
         *offset += length as u64;

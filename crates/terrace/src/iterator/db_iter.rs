@@ -421,7 +421,13 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             // Step before every entry of the key that is shown, newer ones that this read does not
             // see included.
             self.save_current_key();
+            let mut passed = 0;
             loop {
+                if passed == MOST_STEPS {
+                    self.seek_before_versions();
+                    break;
+                }
+                passed += 1;
                 self.inner.prev();
                 if !self.inner.valid()
                     || self.keys.compare(user_key(self.inner.key()), &self.saved_key)

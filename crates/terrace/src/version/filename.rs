@@ -17,6 +17,9 @@ pub(crate) const LOST_DIR: &str = "lost";
 /// database exists.
 pub(crate) const MAX_NUMBER: u64 = u64::MAX / 2;
 
+/// No database is opened that has used a greater one: more are left than one open can need.
+pub(crate) const LAST_NUMBER: u64 = MAX_NUMBER - (1 << 40);
+
 /// The kind of a file of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileKind {

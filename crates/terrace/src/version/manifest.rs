@@ -63,9 +63,6 @@ pub(crate) struct ManifestState {
     pub(crate) edits: u64,
 }
 
-/// Numbers of files that an open must find free: more than it can use.
-const RESERVED_NUMBERS: u64 = 1 << 40;
-
 impl ManifestState {
     /// Whether the log `number` may hold writes that no table has.
     pub(crate) fn needs_log(&self, number: u64) -> bool {
@@ -77,7 +74,7 @@ impl ManifestState {
         let tables = self.version.files().map(|(_, file)| file.number);
         let tables = tables.chain(self.version.values.iter().map(|used| used.file.number));
         let others = [self.next_file_number, self.log_number, self.previous_log_number];
-        tables.chain(others).max() > Some(filename::MAX_NUMBER - RESERVED_NUMBERS)
+        tables.chain(others).max() > Some(filename::LAST_NUMBER)
             || self.last_sequence > MAX_SEQUENCE
     }
 }
@@ -546,8 +543,8 @@ mod tests {
             let last = VersionEdit { next_file_number: Some(next), ..VersionEdit::default() };
             read(&[first(), last], |_| ())
         };
-        assert!(with(filename::MAX_NUMBER - RESERVED_NUMBERS).is_ok());
-        for next in [filename::MAX_NUMBER - RESERVED_NUMBERS + 1, filename::MAX_NUMBER] {
+        assert!(with(filename::LAST_NUMBER).is_ok());
+        for next in [filename::LAST_NUMBER + 1, filename::MAX_NUMBER] {
             assert_eq!(with(next).err().map(|error| error.kind()), Some(ErrorKind::Corruption));
         }
     }

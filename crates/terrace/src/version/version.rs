@@ -9,6 +9,7 @@
 //!    numbers.
 
 use std::cmp::Ordering as KeyOrdering;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::comparator::KeyOrder;
@@ -399,11 +400,14 @@ impl Version {
     ) -> Result<Version> {
         let mut levels = self.levels.each_ref().map(|files| files.to_vec());
         let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let mut gone: [HashSet<u64>; NUM_LEVELS] = Default::default();
         for &(level, number) in &edit.deleted_files {
-            let before = levels[level].len();
-            let is_removed = |file: &mut Arc<FileMeta>| file.number == number;
+            gone[level].insert(number);
+        }
+        for (level, numbers) in gone.iter_mut().enumerate().filter(|(_, gone)| !gone.is_empty()) {
+            let is_removed = |file: &mut Arc<FileMeta>| numbers.remove(&file.number);
             removed.extend(levels[level].extract_if(.., is_removed));
-            if levels[level].len() == before {
+            if let Some(number) = numbers.iter().next() {
                 let message =
                     format!("an edit removes table {number:06}, which is not at level {level}");
                 return Err(Error::corruption(message));

@@ -16,6 +16,7 @@
 //!    edit that names no log, in the same MANIFEST and before it: what LevelDB recorded tells less
 //!    ([`ManifestState`]).
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,6 +107,8 @@ pub(crate) struct VersionSet {
     /// `None` before the first edit of this open and after a failure: the next edit starts a fresh
     /// MANIFEST.
     writer: Option<LogWriter>,
+    /// Where the first record of the present MANIFEST ends, the whole version.
+    snapshot_end: u64,
     /// MANIFESTs that a failure left behind, removed once a fresh one is installed.
     abandoned: Vec<u64>,
     /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST
@@ -143,6 +146,7 @@ impl VersionSet {
             newest_found_log: newest_found_log.max(state.log_number),
             manifest_number,
             writer: None,
+            snapshot_end: 0,
             abandoned: Vec::new(),
             uncertain: Vec::new(),
             in_doubt: false,
@@ -217,10 +221,11 @@ impl VersionSet {
             }
             return Err(error);
         }
-        for (level, number) in &edit.deleted_files {
-            let moved = edit.new_files.iter().any(|file| file.number == *number);
-            let file = self.current.levels[*level].iter().find(|file| file.number == *number);
-            if let (Some(file), false) = (file, moved) {
+        let moved: HashSet<_> = edit.new_files.iter().map(|file| file.number).collect();
+        let gone: HashSet<_> =
+            edit.deleted_files.iter().filter(|(_, number)| !moved.contains(number)).collect();
+        for (level, file) in self.current.files() {
+            if gone.contains(&(level, file.number)) {
                 file.mark_obsolete();
             }
         }
@@ -278,9 +283,9 @@ impl VersionSet {
     /// Makes edits durable, in one MANIFEST.
     fn write(&mut self, edits: &[VersionEdit]) -> Result<()> {
         let becomes_extended = !self.is_extended && edits.iter().any(VersionEdit::is_extended);
-        let has_room = |writer: &&mut LogWriter| {
-            writer.offset() < self.settings.max_manifest_size && !becomes_extended
-        };
+        // At least as much in edits as in the version, however large that is.
+        let end = self.settings.max_manifest_size.max(self.snapshot_end.saturating_mul(2));
+        let has_room = |writer: &&mut LogWriter| writer.offset() < end && !becomes_extended;
         let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edits) };
         let sync =
             |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
@@ -318,6 +323,7 @@ impl VersionSet {
                     writer.add_record(&self.settings.encode_name())?;
                 }
                 writer.add_record(&self.settings.encode(&self.snapshot(), is_extended))?;
+                let snapshot_end = writer.offset();
                 for edit in edits {
                     let edit = VersionEdit { next_file_number, ..edit.clone() };
                     writer.add_record(&self.settings.encode(&edit, is_extended))?;
@@ -325,10 +331,13 @@ impl VersionSet {
                 if !mutated("fresh-manifest-sync") {
                     writer.sync()?;
                 }
-                Ok(writer)
+                Ok((writer, snapshot_end))
             });
         let writer = match written {
-            Ok(writer) => writer,
+            Ok((writer, snapshot_end)) => {
+                self.snapshot_end = snapshot_end;
+                writer
+            }
             Err(error) => {
                 // CURRENT never named it, so it can go at once; if not even that works, the next
                 // open removes it.

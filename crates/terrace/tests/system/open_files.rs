@@ -1,6 +1,7 @@
 //! Tables that are read with `pread`, more of them than may hold a descriptor: what stays in
 //! memory, how many descriptors are open, and what becomes of a file that is opened again.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -324,4 +325,30 @@ fn tables_are_closed_where_memory_or_its_budget_are_small() {
     read_all(&db);
     let stats = db.stats();
     assert!(stats.table_memory_bytes <= of_all / 2 && stats.open_tables >= ROOM, "{stats:?}");
+}
+
+/// A MANIFEST whose first record, the whole version, is larger than `max_manifest_size` is not
+/// written anew for every edit.
+#[test]
+fn a_manifest_of_large_keys_is_not_rewritten_for_every_edit() {
+    let env = Arc::new(MemEnv::new());
+    let options = Options::new().create_if_missing(true).env(env.clone());
+    let db = Db::open("/db", options.max_manifest_size(4 << 10)).expect("creates");
+    let flush = |number: u32| {
+        db.put(format!("{number:05}{}", "k".repeat(4_000)), "value").expect("puts");
+        db.flush().expect("flushes");
+    };
+    (0..20).for_each(flush);
+    let manifest = || {
+        let names = env.list(Path::new("/db")).expect("lists");
+        names.into_iter().find(|name| name.starts_with("MANIFEST")).expect("a MANIFEST")
+    };
+    let mut manifests = BTreeSet::from([manifest()]);
+    for number in 20..60 {
+        flush(number);
+        manifests.insert(manifest());
+    }
+    // Each time for as many edits as make up the version; compactions are edits as well.
+    assert!(manifests.len() <= 12, "{manifests:?}");
+    db.close().expect("closes");
 }

@@ -31,8 +31,13 @@ pub(in crate::db) fn copy_to_lost(files: &Files, name: &str) -> Result<String> {
         let unfinished = lost.join(format!("{name}.unfinished"));
         // A crash may have left one.
         let _ = files.env.remove(&unfinished);
-        copy_file(files, &path, &unfinished)?;
-        files.env.rename(&unfinished, &lost.join(&kept_as))?;
+        let copied = copy_file(files, &path, &unfinished)
+            .and_then(|_| files.env.rename(&unfinished, &lost.join(&kept_as)));
+        if copied.is_err() {
+            // What there is of it takes the space that the database needs.
+            let _ = files.env.remove(&unfinished);
+        }
+        copied?;
     }
     sync_lost(files, &lost)?;
     Ok(format!("{LOST_DIR}/{kept_as}"))
@@ -42,6 +47,10 @@ pub(in crate::db) fn copy_to_lost(files: &Files, name: &str) -> Result<String> {
 pub(in crate::db) fn link_to_lost(files: &Files, name: &str) -> Result<String> {
     let lost = lost_dir(files)?;
     let kept_as = free_name(files.env.as_ref(), &lost, name)?;
+    // Its end may be a killed process's, which had not synced it.
+    let mut file = files.env.open_append(&files.path(name))?;
+    file.sync()?;
+    file.close()?;
     files.env.link(&files.path(name), &lost.join(&kept_as))?;
     sync_lost(files, &lost)?;
     Ok(format!("{LOST_DIR}/{kept_as}"))

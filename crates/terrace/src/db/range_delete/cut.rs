@@ -56,6 +56,11 @@ impl Cut {
         numbers
     }
 
+    /// Bytes of the tables that have to be rewritten.
+    pub(super) fn bytes_rewritten(&self) -> u64 {
+        self.rewritten.iter().fold(0, |bytes, (_, file)| bytes.saturating_add(file.size))
+    }
+
     /// Bytes of the tables that lie inside.
     pub(super) fn table_bytes_inside(&self) -> u64 {
         self.dropped.iter().map(|(_, file)| file.size).sum()

@@ -51,6 +51,11 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 /// Bytes of tables inside the range, and of the values that they point at, from which on they are
 /// removed, however few entries they hold: their space is free at once.
 const REMOVE_FROM_BYTES: u64 = 32 << 20;
+/// A range may have as many times the entries of a batch as there are times these bytes in tables
+/// that a removal rewrites: so many are read and written in the time of a few thousand deletions.
+const REWRITTEN_BYTES_FOR_A_BATCH: u64 = 8 << 20;
+/// Its bound: writers wait for the batch.
+const MOST_BATCHES: u64 = 16;
 
 /// Deletes every key of `ranges` as one step. See
 /// [`Db::delete_range_with`](crate::Db::delete_range_with).
@@ -71,9 +76,13 @@ pub(in crate::db) fn delete_ranges(
             Ok(())
         };
     }
-    let inside =
-        Cut::of(&core.views.current.load().version, &core.files.order.keys, &ranges).bytes_inside();
-    if inside < REMOVE_FROM_BYTES && delete_each(core, &ranges, options, terms)? {
+    let cut = Cut::of(&core.views.current.load().version, &core.files.order.keys, &ranges);
+    // As long as it takes less time than rewriting the tables at the ranges' ends.
+    let times = (cut.bytes_rewritten() / REWRITTEN_BYTES_FOR_A_BATCH).clamp(1, MOST_BATCHES);
+    let most_deletions = core.files.options.range_delete_batch.saturating_mul(times as usize);
+    if cut.bytes_inside() < REMOVE_FROM_BYTES
+        && delete_each(core, &ranges, most_deletions, options, terms)?
+    {
         return Ok(());
     }
     remove_ranges(core, &ranges, terms)
@@ -83,6 +92,7 @@ pub(in crate::db) fn delete_ranges(
 fn delete_each(
     core: &Arc<DbImpl>,
     ranges: &KeyRanges,
+    most: usize,
     options: WriteOptions,
     terms: &dyn Terms,
 ) -> Result<bool> {
@@ -93,27 +103,27 @@ fn delete_each(
         read::present(core, &ReadOptions::new()).map(|(_, sequence)| (sequence, ingests))
     };
     let before = last_change()?;
-    let Some(expected) = deletions(core, ranges)? else { return Ok(false) };
+    let Some(expected) = deletions(core, ranges, most)? else { return Ok(false) };
     let size = (expected.approximate_size(), expected.len());
     let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
     let make = || {
         terms.check()?;
         let holds = last_change()? == before || mutated("deletions-hold");
-        if holds { Ok(Some(expected)) } else { deletions(core, ranges) }
+        if holds { Ok(Some(expected)) } else { deletions(core, ranges, most) }
     };
     core.writes.write_made(size, options, &footprint, make, || terms.done())
 }
 
-/// A batch that deletes every key that the ranges have now; none if they are too many.
-fn deletions(core: &Arc<DbImpl>, ranges: &KeyRanges) -> Result<Option<WriteBatch>> {
+/// A batch that deletes every key that the ranges have now; none if they are more than `most`.
+fn deletions(core: &Arc<DbImpl>, ranges: &KeyRanges, most: usize) -> Result<Option<WriteBatch>> {
     let mut batch = WriteBatch::new();
     for range in ranges.iter() {
         // What has expired is to go too.
         let as_stored = ReadOptions::new().stored_values(true).keys_only();
         let mut entries = Entries::range(core, &range.bounds(), &as_stored)?;
         while let Some((key, _)) = entries.next_ref()? {
-            let is_full = batch.len() >= core.files.options.range_delete_batch
-                || batch.approximate_size() + key.len() > MAX_BATCH_BYTES;
+            let is_full =
+                batch.len() >= most || batch.approximate_size() + key.len() > MAX_BATCH_BYTES;
             if is_full {
                 return Ok(None);
             }

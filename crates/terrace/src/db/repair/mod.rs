@@ -36,7 +36,7 @@ use crate::env::{CreateOptions, LockMode, WritableFile};
 use crate::log::LogWriter;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::{NewFile, VersionEdit};
-use crate::version::filename::{self, FileKind, MAX_NUMBER};
+use crate::version::filename::{self, FileKind, LAST_NUMBER, MAX_NUMBER};
 use crate::version::manifest::comparator_name;
 use crate::version::table_set::TableSet;
 use crate::version::value_files::ValueFileMap;
@@ -416,7 +416,7 @@ impl Repair<'_> {
             ..edit
         };
         // What a later open would refuse must not replace anything.
-        if self.numbers.peek() > MAX_NUMBER {
+        if self.numbers.peek() > LAST_NUMBER {
             return Err(Error::not_supported("the file numbers of this database are exhausted"));
         }
         Version::default().apply(&edit, &self.order, &Arc::default())?;

@@ -18,6 +18,9 @@ use crate::db::db_impl::background::{Background, LEVEL_0_COMFORTABLE};
 /// them.
 const IMMUTABLES_BYTES: usize = 32 << 20;
 const MAX_IMMUTABLES: usize = 8;
+/// The most bytes of immutable memtables beside which another one waits, where there are two or
+/// more: large values and batches fill a memtable far beyond its size.
+const MOST_IMMUTABLES_BYTES: usize = 2 * IMMUTABLES_BYTES;
 
 /// Files in level 0 at which writers go at half the speed of compactions.
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
@@ -35,19 +38,29 @@ impl Background {
     /// Waits until the queue of immutable memtables takes another one.
     #[cold]
     pub(in crate::db) fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
-        let limit = self.queue_limit();
         let mut state = self.state.lock();
         let start = self.files.env.now_micros();
         let earlier = state.attempts();
-        if self.await_flushes(&mut state, earlier, |state| state.immutables.len() < limit)? {
+        if self.await_flushes(&mut state, earlier, |state| self.queue_has_room(state))? {
             let micros = self.files.env.now_micros().saturating_sub(start);
             self.throttle.record_stall(Duration::from_micros(micros));
         }
         Ok(())
     }
 
+    /// Whether the queue of immutable memtables takes another one.
+    pub(in crate::db) fn queue_has_room(&self, state: &State) -> bool {
+        let waiting = state.immutables.len();
+        let bytes = || {
+            let tables = state.immutables.iter().map(|immutable| &immutable.memtable);
+            tables.map(|memtable| memtable.memory_usage()).sum::<usize>()
+        };
+        let most = MOST_IMMUTABLES_BYTES.max(4 * self.files.options.write_buffer_size);
+        waiting < 2 || waiting < self.queue_limit() && bytes() <= most
+    }
+
     /// How many immutable memtables wait at most.
-    pub(in crate::db) fn queue_limit(&self) -> usize {
+    fn queue_limit(&self) -> usize {
         (IMMUTABLES_BYTES / self.files.options.write_buffer_size).clamp(2, MAX_IMMUTABLES)
     }
 

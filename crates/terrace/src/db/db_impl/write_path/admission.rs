@@ -67,7 +67,7 @@ impl WritePath {
             && commit.memtable.table().memory_usage() >= LEAST_FLUSH;
         if is_due
             && !self.is_log_suspect()
-            && self.background.state.lock().immutables.len() < self.background.queue_limit()
+            && self.background.queue_has_room(&self.background.state.lock())
         {
             self.switch_memtable(commit)?;
         }
