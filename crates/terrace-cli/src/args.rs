@@ -139,6 +139,9 @@ Examples:
 entries of keyspaces are among them, as !NAME!KEY; those of Terrace itself, !$terrace!..., are left
 out unless --prefix or --from begins with that.
 
+Exit status 1 if a damaged log was cut, as a warning says then: what is printed lacks what is behind
+the damage.
+
 Examples:
   terrace scan DB                                everything
   terrace scan DB --from a --to c                keys that begin with a or b
@@ -157,6 +160,9 @@ What was loaded is durable when the command returns. A carriage return before a 
 the end of the line, in every format; at the end of a value it is written \\r, as `terrace dump`
 does. What is loaded goes to tables: with --value-log, compactions move its large values to value
 files, and `terrace convert` all of them at once.
+
+A dump of a whole database has the settings of its keyspaces. Nothing is loaded if the database has
+a keyspace of that name with other settings: then copy its entries with --keyspace in both commands.
 
 JSON input is one object a line, {\"key\": \"...\", \"value\": \"...\"}: strings are stored as they are,
 and bytes that are not UTF-8 are written {\"base64\": \"...\"}. Earlier versions of `dump --json` wrote
@@ -201,7 +207,7 @@ Examples:
   terrace batch DB changes.txt")]
     Batch(Creating<BatchArgs>),
 
-    /// Create, list, count and drop keyspaces: named sets of keys in one database
+    /// Create, list and drop keyspaces, and count their entries: named sets of keys in one database
     #[command(after_help = "\
 The keys of the keyspace `users` are those of the database that begin with !users!, as in a sublevel
 of abstract-level; those of `archived` within it begin with !users!!archived!. Commands on entries
@@ -282,7 +288,8 @@ Examples:
 
     /// Check every checksum, the order of all keys, the levels and the MANIFEST
     #[command(after_help = "\
-Changes nothing. Says what is wrong, and in which file.
+Changes nothing. Says what is wrong, and in which file; of many problems in a file the first five,
+with --json all.
 
 Exit status 1 if anything is.
 
@@ -381,6 +388,9 @@ The commands are those of the tool, without the database: `put apple red`, `scan
 `.help` lists them. Input may also come from a pipe or a file: then every command runs, even when
 the output is closed, as `| head` does; failures are reported with their line, and the exit status
 is the worst of them; with --bail the first failure ends it.
+
+On a terminal lines that are typed are kept in ~/.terrace_history for later sessions, or in the file
+that the environment variable TERRACE_HISTORY names; if it is empty they are not kept.
 
 Examples:
   terrace shell DB

@@ -45,7 +45,7 @@ pub(crate) struct OpenArgs {
         help_heading = "Opening"
     )]
     cache_size: Option<usize>,
-    /// Files open at the same time
+    /// Files open at the same time, from 74 to 50000
     #[arg(
         long,
         value_name = "N",
@@ -101,10 +101,10 @@ pub(crate) struct WriteArgs {
         help_heading = "Writing"
     )]
     table_filter_bits: Option<usize>,
-    /// How blocks of new tables are compressed. With lz4 or zstd LevelDB does not open the database
+    /// How blocks of new tables are compressed. LevelDB opens databases with snappy or none only
     #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
     compression: CompressionName,
-    /// Bytes of a block before compression [default: 4K]
+    /// Bytes of a block before compression, from 1K to 4M [default: 4K]
     #[arg(
         long,
         value_name = "SIZE",
@@ -113,7 +113,7 @@ pub(crate) struct WriteArgs {
         help_heading = "Writing"
     )]
     block_size: Option<usize>,
-    /// Bytes in memory before they are flushed [default: 4M]
+    /// Bytes in memory before they are flushed, from 64K to 1G [default: 4M]
     #[arg(
         long,
         value_name = "SIZE",
@@ -122,7 +122,8 @@ pub(crate) struct WriteArgs {
         help_heading = "Writing"
     )]
     write_buffer_size: Option<usize>,
-    /// Bytes of a table before the next begins [default: 2M, and 8M in a database beyond 1 GiB]
+    /// Bytes of a table before the next begins, from 1M to 1G [default: 2M, and 8M in a database
+    /// beyond 1 GiB]
     #[arg(
         long,
         value_name = "SIZE",
@@ -211,6 +212,7 @@ pub(crate) enum CompressionName {
     Snappy,
     None,
     Lz4,
+    #[cfg_attr(not(feature = "zstd"), value(hide = true))]
     Zstd,
 }
 

@@ -31,6 +31,13 @@ impl Output {
         Self::new(Box::new(stdout), "standard output".into(), is_terminal)
     }
 
+    /// Whether `path` means standard output: `-`, or one of its names.
+    pub(crate) fn is_standard_output(path: &Path) -> bool {
+        ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+            .iter()
+            .any(|name| path == Path::new(name))
+    }
+
     /// A file that is there, or takes the place of an old one, when it is [finished](Self::finish).
     pub(crate) fn file(path: &Path) -> Result<Self> {
         let (file, draft) = draft::create(path).map_err(|error| {

@@ -7,6 +7,12 @@ use crate::range::KeyRange;
 /// The prefix of their keys.
 pub(crate) const PREFIX: &[u8] = b"!$terrace!";
 
+/// What the keys of the catalogue's entries begin with, before the keyspace's prefix.
+pub(crate) const CATALOGUE: &[u8] = b"!$terrace!keyspace";
+
+/// The key of the clock's mark.
+pub(crate) const CLOCK: &[u8] = b"!$terrace!clock";
+
 /// The prefix of the keys of prepared transactions.
 const PREPARED: &[u8] = b"!$terrace!prepared!";
 

@@ -58,8 +58,8 @@ pub(crate) fn require_order(
     match (from, to) {
         (Some(from), Some(to)) if from > to => Err(Failure::other(format!(
             "the range from {} to {} ends before it begins",
-            notation.encode(from),
-            notation.encode(to)
+            notation.in_message(from),
+            notation.in_message(to)
         ))),
         _ => Ok(()),
     }

@@ -2,16 +2,20 @@
 //!
 //! A line ends in a newline, or in a carriage return and a newline, as in text that has been on
 //! Windows: every format that is read here writes a carriage return of a key or a value in another
-//! way.
+//! way. A byte order mark before the first line is none of it; `dump` writes that of a key as
+//! escapes.
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
 
 const BUFFER_SIZE: usize = 64 << 10;
+
+/// What programs on Windows begin a file of text with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Fails if the command was started with standard input closed.
 ///
@@ -35,7 +39,7 @@ pub(crate) fn require_standard_input() -> Result<()> {
 
 /// Input that is read a line at a time.
 pub(crate) struct Source {
-    reader: Box<dyn BufRead>,
+    reader: BufReader<Box<dyn Read>>,
     name: String,
     size: Option<u64>,
     line: Vec<u8>,
@@ -53,8 +57,7 @@ impl Source {
         let file = File::open(path).map_err(|e| Failure::io("open", path, &e))?;
         let metadata = file.metadata().map_err(|e| Failure::io("open", path, &e))?;
         let size = metadata.is_file().then_some(metadata.len());
-        let reader = BufReader::with_capacity(BUFFER_SIZE, file);
-        Ok(Self::new(Box::new(reader), path.display().to_string(), size))
+        Ok(Self::new(Box::new(file), path.display().to_string(), size))
     }
 
     /// Whether `path` means standard input.
@@ -62,7 +65,8 @@ impl Source {
         path.is_none_or(|path| path == Path::new("-"))
     }
 
-    fn new(reader: Box<dyn BufRead>, name: String, size: Option<u64>) -> Self {
+    fn new(reader: Box<dyn Read>, name: String, size: Option<u64>) -> Self {
+        let reader = BufReader::with_capacity(BUFFER_SIZE, reader);
         Source { reader, name, size, line: Vec::new(), line_number: 0, bytes_read: 0 }
     }
 
@@ -88,7 +92,15 @@ impl Source {
                 self.line.pop();
             }
         }
+        if self.line_number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
         Ok(true)
+    }
+
+    /// Whether the next line has been read already: `advance` does not wait for it.
+    pub(crate) fn has_next_line(&self) -> bool {
+        self.reader.buffer().contains(&b'\n')
     }
 
     /// The current line, without its end.

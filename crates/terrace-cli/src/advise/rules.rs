@@ -316,7 +316,7 @@ fn compression(survey: &Survey) -> Option<Advice> {
 fn blocks(survey: &Survey, workload: Option<PresetName>) -> Option<Advice> {
     const FOR_LOOK_UPS: u64 = 4 << 10;
     let sample = &survey.sample;
-    let block = sample.raw_bytes / sample.blocks.max(1);
+    let block = sample.median_block;
     let entry = sample.raw_bytes / sample.entries.max(1);
     if workload == Some(PresetName::Analytics) || block < LARGE_BLOCK || entry > FOR_LOOK_UPS {
         return None;
@@ -327,7 +327,11 @@ fn blocks(survey: &Survey, workload: Option<PresetName>) -> Option<Advice> {
             "to {}, if look-ups matter more than scans, and run `terrace compact --force`",
             size(FOR_LOOK_UPS)
         ),
-        why: format!("blocks have {} on average, entries {}", size(block), size(entry)),
+        why: format!(
+            "half of the blocks have {} or more, entries {} on average",
+            size(block),
+            size(entry)
+        ),
         gain: "A look-up reads, checks and decompresses a whole block for one entry.".to_owned(),
         evidence: vec![],
     })
@@ -383,6 +387,7 @@ mod tests {
             blocks: 8000,
             stored_bytes: 16 << 20,
             raw_bytes: 32 << 20,
+            median_block: 4 << 10,
             entries: 260_000,
             key_bytes: 16 * 260_000,
             value_bytes: 100 * 260_000,
@@ -424,7 +429,7 @@ mod tests {
             ..small(Sample { value_bytes: 260_000 * LARGE_VALUE, ..healthy() })
         };
         assert_eq!(settings(&extended, None), ["write_buffer_size"]);
-        let large_blocks = || small(Sample { blocks: 1000, ..healthy() });
+        let large_blocks = || small(Sample { blocks: 1000, median_block: 32 << 10, ..healthy() });
         assert_eq!(settings(&large_blocks(), None), ["block_size"]);
         assert_eq!(settings(&large_blocks(), Some(PresetName::Analytics)), ["write_buffer_size"]);
         let due = Survey { pending_compaction_bytes: 1, ..small(healthy()) };
@@ -448,6 +453,7 @@ mod tests {
             blocks: u64::MAX,
             stored_bytes: 1,
             raw_bytes: u64::MAX,
+            median_block: u64::MAX,
             entries: u64::MAX,
             deletions: u64::MAX,
             value_bytes: u64::MAX,

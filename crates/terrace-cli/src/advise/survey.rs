@@ -57,6 +57,9 @@ pub(super) struct Sample {
     /// Bytes of blocks as they lie in the files, and decompressed.
     pub(super) stored_bytes: u64,
     pub(super) raw_bytes: u64,
+    /// The size of a block, decompressed, that half of them do not reach: one with a huge value
+    /// does not count for more than any other.
+    pub(super) median_block: u64,
     pub(super) entries: u64,
     pub(super) deletions: u64,
     pub(super) key_bytes: u64,
@@ -122,7 +125,7 @@ impl Sample {
         tables.sort_by(|a, b| (a.level, &a.smallest).cmp(&(b.level, &b.smallest)));
         let step = (saturating_sum(tables.iter().map(|table| table.size)) / SAMPLED_TABLES).max(1);
         let mut sample = Sample::default();
-        let mut loose = Vec::new();
+        let (mut loose, mut blocks) = (Vec::new(), Vec::new());
         let (mut passed, mut next) = (0u64, 0);
         for table in &tables {
             passed = passed.saturating_add(table.size);
@@ -133,15 +136,18 @@ impl Sample {
             }
             next = (passed - passed % step).saturating_add(step);
             if let Some(file) = file {
-                sample.table(&path.join(&file.name), &mut loose);
+                sample.table(&path.join(&file.name), &mut loose, &mut blocks);
             }
         }
         sample.would_compress_to_percent = compressed_percent(&loose);
+        blocks.sort_unstable();
+        sample.median_block = blocks.get(blocks.len() / 2).copied().unwrap_or_default();
         sample
     }
 
-    /// Adds the beginning of a table, and to `loose` what of it lies uncompressed.
-    fn table(&mut self, path: &Path, loose: &mut Vec<u8>) {
+    /// Adds the beginning of a table, to `loose` what of it lies uncompressed, and to `blocks` the
+    /// sizes of its blocks.
+    fn table(&mut self, path: &Path, loose: &mut Vec<u8>, blocks: &mut Vec<u64>) {
         let options = Options::new();
         let mut seen = 0;
         let mut is_loose = false;
@@ -156,6 +162,7 @@ impl Sample {
                     self.uncompressed_blocks += u64::from(is_loose);
                     self.stored_bytes += block.extent.size;
                     self.raw_bytes += block.raw_size;
+                    blocks.push(block.raw_size);
                 }
                 TableItem::Entry(entry) => {
                     self.entries += 1;

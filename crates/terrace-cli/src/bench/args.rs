@@ -83,7 +83,7 @@ pub(crate) struct BenchArgs {
         value_name = "SIZE"
     )]
     pub(super) memory_budget: Option<usize>,
-    /// Bytes of a memtable [default: 4M]
+    /// Bytes of a memtable, from 64K to 1G [default: 4M]
     #[arg(
         long,
         alias = "write-buffer-size",
@@ -113,7 +113,7 @@ pub(crate) struct BenchArgs {
         allow_negative_numbers = true
     )]
     pub(super) table_filter_bits: usize,
-    /// Bytes of a block before compression
+    /// Bytes of a block before compression, from 1K to 4M
     #[arg(
         long,
         alias = "block-size",
@@ -123,7 +123,8 @@ pub(crate) struct BenchArgs {
         value_name = "SIZE"
     )]
     pub(super) block_size: usize,
-    /// Bytes of a table before the next begins; with the default 8M in a database beyond 1 GiB
+    /// Bytes of a table before the next begins, from 1M to 1G; with the default 8M in a database
+    /// beyond 1 GiB
     #[arg(
         long,
         alias = "max-file-size",

@@ -103,7 +103,9 @@ impl Run for ListKeyspacesArgs {
         names.iter().try_for_each(|name| match is_json {
             true => out.json(&json!({ "name": name })),
             false => out.line(name),
-        })
+        })?;
+        out.flush()?;
+        session.require_whole("the list")
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod entries;
 pub(crate) mod inspect;
 pub(crate) mod keyspace;
 pub(crate) mod lifetime;
+mod load_check;
 pub(crate) mod man;
 pub(crate) mod prepared;
 pub(crate) mod report;
@@ -118,11 +119,11 @@ impl<'a> Session<'a> {
         Ok(&self.db.get_or_init(|| opened).db)
     }
 
-    /// Fails if recovery left writes out of the database, of which `copy` was made.
-    pub(crate) fn require_whole(&self, copy: &str) -> Result<()> {
+    /// Fails if recovery left writes out of the database, of which `what` was made or printed.
+    pub(crate) fn require_whole(&self, what: &str) -> Result<()> {
         match self.db.get() {
             Some(opened) if opened.lacks_writes => Err(Failure::Incomplete(format!(
-                "{copy} is incomplete: it lacks what was left out of the log"
+                "{what} is incomplete: it lacks what was left out of the log"
             ))),
             _ => Ok(()),
         }

@@ -50,17 +50,17 @@ impl Run for ScanArgs {
         let limit = self.limit.unwrap_or(u64::MAX);
         if self.count {
             let count = self.count_entries(session, &range, hidden.as_ref(), limit)?;
-            return if form.json {
-                out.json(&json!({ "count": count }))
-            } else {
-                out.line(count.to_string())
-            };
+            match form.json {
+                true => out.json(&json!({ "count": count }))?,
+                false => out.line(count.to_string())?,
+            }
+            return self.end(session, out);
         }
         let format = if form.json { Format::Json } else { Format::Text };
         let mut writer = EntryWriter::new(out, format, form.notation, false)?;
         let mut left = limit;
         if left == 0 {
-            return Ok(());
+            return self.end(session, out);
         }
         session.for_each(&range, self.reverse, |key, value| {
             if hidden.as_ref().is_some_and(|hidden| hidden.contains(key)) {
@@ -74,11 +74,18 @@ impl Run for ScanArgs {
             }
             left -= 1;
             Ok(left > 0)
-        })
+        })?;
+        self.end(session, out)
     }
 }
 
 impl ScanArgs {
+    /// Writes the output out, and fails if there is not all of it.
+    fn end(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        out.flush()?;
+        session.require_whole(if self.count { "the count" } else { "the scan" })
+    }
+
     fn count_entries(
         &self,
         session: &Session<'_>,

@@ -141,7 +141,7 @@ enum Verb {
     /// List, commit and roll back prepared transactions
     #[command(subcommand)]
     Prepared(PreparedVerb),
-    /// Create, list, count and drop keyspaces
+    /// Create, list and drop keyspaces, and count their entries
     #[command(subcommand)]
     Keyspace(KeyspaceVerb),
     /// Show levels, sizes and counters
@@ -346,7 +346,14 @@ impl Shell<'_> {
             out.discard_when_closed();
         }
         let mut source = Source::open(None)?;
-        while source.advance()? {
+        loop {
+            if !source.has_next_line() {
+                // A program at the other end may wait for the output before it writes a line.
+                flush(out, is_script)?;
+            }
+            if !source.advance()? {
+                break;
+            }
             let line = String::from_utf8(source.line().to_vec());
             let result = match line {
                 Ok(line) => self.run_line(&line, out),
@@ -361,10 +368,7 @@ impl Shell<'_> {
                 Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
                 Err(failure) => {
                     self.status = self.status.max(failure.status());
-                    match out.flush() {
-                        Err(Failure::ClosedPipe) if is_script => {}
-                        flushed => flushed?,
-                    }
+                    flush(out, is_script)?;
                     // A command whose output has said what it found has no message.
                     if !failure.to_string().is_empty() {
                         source.mistake(failure).report();
@@ -461,6 +465,14 @@ impl Shell<'_> {
             Verb::Exit => return Ok(Next::Exit),
         }
         Ok(Next::Continue)
+    }
+}
+
+/// Writes the output out. A script goes on when nobody reads it.
+fn flush(out: &mut Output, is_script: bool) -> Result<()> {
+    match out.flush() {
+        Err(Failure::ClosedPipe) if is_script => Ok(()),
+        flushed => flushed,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Many entries in and out: `load`, `dump`, `batch`.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 use terrace::{Db, WriteBatch};
 
+use super::load_check::{LoadCheck, refuse_whole_dump};
 use super::scope::{Scope, ScopeArgs};
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -95,7 +96,17 @@ impl Run for LoadArgs {
         let form = self.form.over(session.form());
         session.refuse_transaction()?;
         let source = Source::open(self.file.as_deref())?;
-        let progress = Progress::bytes("loading", source.size());
+        let is_typed = self.reads_standard_input() && io::stdin().is_terminal();
+        let progress = if is_typed {
+            // Not worth failing over.
+            let _ = writeln!(
+                io::stderr(),
+                "terrace: reads entries from standard input, until Ctrl-D at the start of a line"
+            );
+            Progress::hidden()
+        } else {
+            Progress::bytes("loading", source.size())
+        };
         let mut reader = EntryReader::new(source, format_of(self.format, form), form.notation)?;
         // Before a database is made for it: an input that is wrong from the start leaves none.
         let first = reader.read()?;
@@ -136,7 +147,7 @@ struct Taken {
 }
 
 /// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the
-/// database too.
+/// database too. Nothing does where an entry of Terrace's own does not fit.
 fn load(
     db: &Db,
     scope: &Scope,
@@ -146,11 +157,21 @@ fn load(
     taken: &mut Taken,
 ) -> Result<()> {
     let mut load = db.bulk_load()?;
+    let mut own_entries = LoadCheck::default();
     let mut next = Ok(first);
     let end = loop {
         signals::check()?;
         match next {
             Ok(Some((key, value))) => {
+                let checked = match scope.is_everything() {
+                    true => own_entries.check(db, &key, &value),
+                    false => refuse_whole_dump(&key),
+                };
+                if let Err(failure) = checked {
+                    *taken = Taken::default();
+                    let what = format_args!("{failure}; nothing was loaded");
+                    return Err(reader.source().mistake(what));
+                }
                 let (stored_key, stored) = scope.entry(&key, &value, None)?;
                 load.put(stored_key, stored)
                     .map_err(|error| error.context("nothing was loaded"))?;
@@ -209,7 +230,7 @@ impl Run for DumpArgs {
         }
         let format = format_of(self.format, form);
         let scope = session.scope(&self.scope)?;
-        let mut file = match self.file.as_deref().filter(|path| path.as_os_str() != "-") {
+        let mut file = match self.file.as_deref().filter(|path| !Output::is_standard_output(path)) {
             Some(path) => Some(Output::file(path)?),
             None => None,
         };

@@ -1,7 +1,7 @@
 //! Care for a whole database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`. `convert` has
 //! a file of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
 use crate::range::{decode_argument, require_order};
+
+/// Problems of a file that are printed at most: a lost value file is one for each of its values.
+const PROBLEMS_PRINTED: usize = 5;
 
 /// The directory of a database in which damaged files are kept.
 const LOST: &str = "lost";
@@ -90,10 +93,25 @@ fn problems_as_json(problems: &[Problem]) -> serde_json::Value {
         .collect()
 }
 
+/// Prints the first problems of each file, and how many more it has.
 fn print_problems(prefix: &str, problems: &[Problem], out: &mut Output) -> Result<()> {
-    problems
-        .iter()
-        .try_for_each(|problem| out.line(format!("{prefix}{}: {}", problem.file, problem.message)))
+    let mut left = BTreeMap::<&str, usize>::new();
+    for problem in problems {
+        *left.entry(&problem.file).or_default() += 1;
+    }
+    let mut printed = BTreeMap::<&str, usize>::new();
+    for Problem { file, message, .. } in problems {
+        let printed = printed.entry(file).or_default();
+        let left = left.entry(file).or_default();
+        if *printed < PROBLEMS_PRINTED {
+            out.line(format!("{prefix}{file}: {message}"))?;
+        } else if *printed == PROBLEMS_PRINTED {
+            out.line(format!("{prefix}{file}: and {left} more; --json lists them all"))?;
+        }
+        *printed += 1;
+        *left -= 1;
+    }
+    Ok(())
 }
 
 #[derive(Args, Debug)]

@@ -25,14 +25,12 @@ pub(crate) struct Draft {
 /// Opens `path` for writing. What is no regular file, such as a pipe, is written directly and has
 /// no draft.
 pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
-    let (place, old) = match OpenOptions::new().write(true).open(path) {
+    let is_handle = HANDLES.iter().any(|handle| path.starts_with(handle));
+    // Where a handle leads to a regular file, what others have written there stays.
+    let (place, old) = match OpenOptions::new().write(true).append(is_handle).open(path) {
         Ok(file) => {
             let metadata = file.metadata()?;
-            if !metadata.is_file() {
-                return Ok((file, None));
-            }
-            if HANDLES.iter().any(|handle| path.starts_with(handle)) {
-                file.set_len(0)?;
+            if !metadata.is_file() || is_handle {
                 return Ok((file, None));
             }
             // Of a symbolic link what it leads to is replaced.

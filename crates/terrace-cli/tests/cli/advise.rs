@@ -174,6 +174,20 @@ fn compression_is_judged_by_what_it_would_do() {
 }
 
 #[test]
+fn one_huge_value_says_nothing_about_the_block_size() {
+    let tool = Tool::new();
+    let lines: String = (0..2000).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
+    tool.ok_with(&["load", "db"], format!("{lines}z\t{}\n", "x".repeat(600 << 10)).as_bytes());
+    let report = tool.advice(&["db"]);
+    assert!(!settings(&report).contains(&"block_size"), "{report}");
+    tool.ok_with(&["load", "large", "--block-size", "64K"], lines.as_bytes());
+    assert_eq!(
+        change_of(&tool.advice(&["large"]), "block_size").split(',').next(),
+        Some("to 4.00 KiB")
+    );
+}
+
+#[test]
 fn a_damaged_table_does_not_stop_it() {
     let tool = Tool::new();
     tool.sample("db");

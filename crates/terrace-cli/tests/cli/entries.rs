@@ -250,6 +250,9 @@ fn a_scan_takes_ranges_prefixes_limits_and_directions() {
             .fails(2, "terrace: the range from c to a\\x00 ends before it begins\n");
     }
     tool.run(&["delete-range", "db", "c", "a"]).fails(2, "the range from c to a ends");
+    let message =
+        format!("from \"{}\"... (5000 bytes) to a ends before it begins\n", "c".repeat(60));
+    tool.run(&["scan", "db", "--from", &"c".repeat(5000), "--to", "a"]).fails(2, &message);
     assert_eq!(scan(&[]), "a b ba bb c", "a refused command removed something");
     assert_eq!(tool.ok(&["scan", "db", "--prefix", "b", "--count"]), "3\n");
     assert_eq!(tool.ok(&["scan", "db", "--count", "--json"]), "{\"count\":5}\n");

@@ -46,6 +46,7 @@ fn man_prints_one_page_or_writes_all() {
         let title = format!("\n.TH {name} 1 \"\" \"{name} ");
         assert!(page.contains(&title), "the footer is its own: {page}");
     }
+    assert!(page("terrace-shell.1").contains("TERRACE_HISTORY"));
     let verify = page("terrace-verify.1");
     let (_, statuses) = verify.split_once(".SH \"EXIT STATUS\"\n").expect("statuses");
     let usual = "1 if anything is.\n.PP\nAs of every command: 0 all is well;";
@@ -54,6 +55,25 @@ fn man_prints_one_page_or_writes_all() {
     let ran = tool.run(&["man", "file"]);
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.starts_with("terrace: cannot create file: "), "{}", ran.stderr);
+}
+
+#[test]
+fn help_says_what_an_option_takes() {
+    let tool = Tool::new();
+    let help = tool.ok(&["help", "compact"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for bounds in [
+        "before compression, from 1K to 4M",
+        "flushed, from 64K to 1G",
+        "begins, from 1M to 1G",
+        "same time, from 74 to 50000",
+    ] {
+        assert!(help.contains(bounds), "{bounds} is not in {help}");
+    }
+    assert!(help.contains("snappy, none, lz4"), "{help}");
+    assert_eq!(help.contains("zstd"), cfg!(feature = "zstd"), "{help}");
+    let help = tool.ok(&["help"]);
+    assert!(help.contains("Create, list and drop keyspaces, and count their entries"), "{help}");
 }
 
 /// A script that saves the output must not take a page that was cut for a whole one.

@@ -1,6 +1,7 @@
 //! The shell, through a pipe.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
 
 use crate::tool::Tool;
 
@@ -156,4 +157,31 @@ fn transactions_are_prepared_and_decided_later() {
     assert_eq!(tool.ok(&["prepared", "list", "db"]), "");
     assert_eq!(tool.ok(&["scan", "db"]), "a\t2\nb\t2\n");
     tool.run_with(&["shell", "db"], b"prepare pay\n").fails(2, "no transaction");
+}
+
+/// As a program has it that writes a line and waits for the answer.
+#[test]
+fn output_comes_before_the_next_line_is_awaited() {
+    let tool = Tool::new();
+    let mut child = tool.command(&["shell", "--create", "db"]).spawn().expect("it starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let (answers, answered) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut line = String::new();
+        while output.read_line(&mut line).is_ok_and(|length| length > 0) {
+            if answers.send(std::mem::take(&mut line)).is_err() {
+                break;
+            }
+        }
+    });
+    for number in 0..3 {
+        let line = format!("put a {number}\nget a\n");
+        input.write_all(line.as_bytes()).expect("the shell reads");
+        let answer = answered.recv_timeout(Duration::from_secs(60)).expect("an answer");
+        assert_eq!(answer, format!("{number}\n"));
+    }
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
+    reader.join().expect("the reader ends");
 }

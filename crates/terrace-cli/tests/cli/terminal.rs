@@ -99,6 +99,20 @@ fn the_prompt_shows_a_transaction_and_tab_completes_options_and_paths() {
 }
 
 #[test]
+fn a_load_from_a_terminal_says_so_and_draws_nothing() {
+    let tool = Tool::new();
+    let mut terminal = Terminal::start(&tool, "load db");
+    terminal.expect("reads entries from standard input, until Ctrl-D");
+    // Several times as long as a spinner stays as it is.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    terminal.type_in("a\t1\n\x04");
+    terminal.expect("loaded 1 entry");
+    let seen = terminal.end();
+    assert!(!seen.contains("loading"), "{seen:?}");
+    assert_eq!(tool.ok(&["scan", "db"]), "a\t1\n");
+}
+
+#[test]
 fn a_line_that_is_not_utf8_is_not_run_and_the_transaction_goes_on() {
     let tool = Tool::new();
     let mut terminal = Terminal::start(&tool, "shell --create db");

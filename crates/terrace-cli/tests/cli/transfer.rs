@@ -2,6 +2,7 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use crate::tool::Tool;
 
@@ -251,4 +252,119 @@ fn a_dump_never_replaces_a_file_of_a_database() {
     assert!(!tool.path("elsewhere").exists());
     assert!(crate::tool::state_of(&tool.path("db")) == before);
     tool.ok(&["dump", "db", "CURRENT"]);
+}
+
+/// The entry that says which settings a keyspace has.
+const USERS: &str = "!$terrace!keyspace!users!";
+
+#[test]
+fn a_load_keeps_the_settings_of_keyspaces() {
+    let tool = Tool::new();
+    tool.ok(&["keyspace", "create", "--create", "--expiry", "db", "users"]);
+    tool.ok(&["put", "db", "--keyspace", "users", "a", "1", "--ttl", "1000"]);
+    tool.ok(&["keyspace", "create", "--create", "other", "users"]);
+    tool.ok(&["put", "other", "--keyspace", "users", "b", "2"]);
+    tool.ok(&["put", "other", " first", "3"]);
+    let (before, dump) = (tool.ok(&["dump", "db"]), tool.ok(&["dump", "other"]));
+    let ran = tool.run_with(&["load", "db"], dump.as_bytes());
+    assert!(ran.stderr.ends_with("; nothing was loaded\n"), "{ran:?}");
+    ran.fails(
+        2,
+        "standard input:2: the keyspace users has other settings in the database (expiry) than in \
+         the input (none); `terrace dump`",
+    );
+    assert_eq!(tool.ok(&["dump", "db"]), before);
+    // As the message says.
+    let entries = tool.ok(&["dump", "other", "--keyspace", "users"]);
+    tool.ok_with(&["load", "db", "--keyspace", "users"], entries.as_bytes());
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "users"]), "a\t1\nb\t2\n");
+    // A dump comes back into its own database and into a new one, nested keyspaces too.
+    tool.ok(&["keyspace", "create", "--expiry", "--ttl", "60", "db", "users", "old"]);
+    tool.ok(&["put", "db", "--keyspace", "users", "--keyspace", "old", "c", "3"]);
+    let dump = tool.ok(&["dump", "db"]);
+    assert!(dump.contains("!$terrace!clock\t"), "{dump}");
+    for to in ["db", "new"] {
+        tool.ok_with(&["load", to], dump.as_bytes());
+        assert_eq!(tool.ok(&["dump", to]), dump);
+    }
+    // Two dumps in one input that do not agree.
+    let both = format!("{dump}{}", tool.ok(&["dump", "other"]));
+    let message = "other settings before this line (expiry) than in the input (none)";
+    tool.run_with(&["load", "both"], both.as_bytes()).fails(2, message);
+    assert_eq!(tool.ok(&["dump", "both"]), "");
+}
+
+#[test]
+fn a_load_takes_own_entries_that_a_dump_has_and_no_others() {
+    let tool = Tool::new();
+    let none = "!$terrace!keyspace!a!!b!\tkeyspace 1\\n\n";
+    tool.ok_with(&["load", "fine"], none.as_bytes());
+    assert_eq!(tool.ok(&["keyspace", "list", "fine", "a"]), "b\n");
+    for (line, message) in [
+        (&*format!("{USERS}\tgarbage\n"), "the keyspace users: its entry in the catalogue is of"),
+        (&format!("{USERS}\tkeyspace 1\\ncipher aes\\n\n"), "with the unknown setting cipher aes"),
+        ("!$terrace!keyspace!a!!b!\t\n", "the keyspace a > b: its entry in the catalogue"),
+        ("!$terrace!keyspace!a!b!\tkeyspace 1\\n\n", "the name \"a!b\" of a keyspace"),
+        ("!$terrace!keyspace!$terrace!\tkeyspace 1\\n\n", "is reserved"),
+        ("!$terrace!keyspace!\tkeyspace 1\\n\n", "are Terrace's own"),
+        ("!$terrace!clock\tclock 1\\nsoon\\n\n", "the entry of the clock of expiry"),
+        ("!$terrace!prepared!pay\tprepared 1\\n\n", "are Terrace's own"),
+        ("!$terrace!else\t\n", "are Terrace's own"),
+    ] {
+        let input = format!("a\t1\n{line}");
+        tool.run_with(&["load", "db"], input.as_bytes()).fails(2, message);
+        assert_eq!(tool.ok(&["scan", "db", "--from", ""]), "", "{line}");
+        assert_eq!(tool.ok(&["scan", "db", "--prefix", "!$terrace!"]), "", "{line}");
+    }
+}
+
+#[test]
+fn a_dump_of_a_whole_database_does_not_go_into_a_keyspace() {
+    let tool = Tool::new();
+    tool.ok(&["keyspace", "create", "--create", "db", "users"]);
+    tool.ok(&["put", "db", "a", "1"]);
+    let dump = tool.ok(&["dump", "db"]);
+    tool.run_with(&["load", "db", "--keyspace", "users"], format!("\t0\n{dump}").as_bytes())
+        .fails(2, "standard input:2: keys that begin with !$terrace! are of a dump of a whole");
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "users"]), "");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    let tool = Tool::new();
+    let json = "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"\u{feff}\",\"value\":\"2\"}\n";
+    for (number, (options, input)) in
+        [(&[][..], "a\t1\n\u{feff}\t2\n"), (&["--json"], json)].into_iter().enumerate()
+    {
+        let db = format!("db{number}");
+        let input = format!("\u{feff}{input}");
+        tool.ok_with(&[&["load", &db], options].concat(), input.as_bytes());
+        assert_eq!(tool.ok(&["scan", &db]), "a\t1\n\\xef\\xbb\\xbf\t2\n", "{options:?}");
+        // A key of one mark comes back.
+        let dump = tool.ok(&["dump", &db, "--from", "b"]);
+        let copy = format!("copy{number}");
+        tool.ok_with(&["load", &copy], dump.as_bytes());
+        assert_eq!(tool.ok(&["dump", &copy]), dump);
+    }
+}
+
+#[test]
+fn a_dump_to_a_handle_follows_what_is_there() {
+    let tool = Tool::new();
+    tool.ok_with(&["load", "db"], b"a\t1\nb\t2\n");
+    let earlier = "earlier\n".repeat(9);
+    for (redirection, to) in [
+        (">> out", "/dev/stdout"),
+        (">> out", "/dev/fd/1"),
+        (">> out", "/proc/self/fd/1"),
+        ("2>> out", "/dev/stderr"),
+        ("3>> out", "/dev/fd/3"),
+    ] {
+        std::fs::write(tool.path("out"), &earlier).expect("written");
+        let line = format!("'{}' dump db {to} {redirection}", env!("CARGO_BIN_EXE_terrace"));
+        let ran = Command::new("sh").args(["-c", &line]).current_dir(tool.path("")).output();
+        assert!(ran.expect("a shell").status.success(), "{line}");
+        let out = std::fs::read_to_string(tool.path("out")).expect("readable");
+        assert_eq!(out, format!("{earlier}a\t1\nb\t2\n"), "{line}");
+    }
 }

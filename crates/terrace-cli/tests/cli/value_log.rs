@@ -156,6 +156,27 @@ fn damage_in_a_value_file_is_found_and_named() {
 }
 
 #[test]
+fn many_problems_of_a_file_are_cut_short_in_text() {
+    let tool = Tool::new();
+    let lines: String =
+        (0..30).map(|number| format!("key{number:02}\t{}\n", "v".repeat(10_000))).collect();
+    tool.ok_with(&["load", "db"], lines.as_bytes());
+    tool.ok(&["convert", "db", "--to", "extended"]);
+    std::fs::remove_file(&tool.files("db", ".vlog")[0]).expect("removed");
+    let json: Value =
+        serde_json::from_slice(&tool.run(&["verify", "db", "--json"]).stdout).expect("JSON");
+    let problems = json["problems"].as_array().expect("problems").len();
+    assert!(problems >= 30, "{json}");
+    for command in ["verify", "repair"] {
+        let ran = tool.run(&[command, "db"]);
+        let text = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(ran.status, 1, "{ran:?}");
+        assert!((7..20).contains(&text.lines().count()), "{text}");
+        assert!(text.contains(": and ") && text.contains(" more; --json lists them all"), "{text}");
+    }
+}
+
+#[test]
 fn a_compaction_ends_when_unused_values_are_gone() {
     let tool = Tool::new();
     let lines: String =

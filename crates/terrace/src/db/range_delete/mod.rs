@@ -52,8 +52,8 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 /// removed, however few entries they hold: their space is free at once.
 const REMOVE_FROM_BYTES: u64 = 32 << 20;
 /// A range may have as many times the entries of a batch as there are times these bytes in tables
-/// that a removal rewrites: so many are read and written in the time of a few thousand deletions.
-const REWRITTEN_BYTES_FOR_A_BATCH: u64 = 8 << 20;
+/// that a removal rewrites: it takes 5 ms for each MiB, a batch of 4,096 deletions about one.
+const REWRITTEN_BYTES_FOR_A_BATCH: u64 = 512 << 10;
 /// Its bound: writers wait for the batch.
 const MOST_BATCHES: u64 = 16;
 
