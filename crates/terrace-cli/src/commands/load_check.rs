@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use terrace::{Db, MemEnv, Options};
 
 use super::scope;
 use crate::failure::{Failure, Result};
-use crate::own_entries::{CATALOGUE, CLOCK, PREFIX, refuse};
+use crate::own_entries::{CATALOGUE, CLOCK, PREFIX, is_prepared_transaction, refuse};
 use crate::text::Notation;
 
 /// The check of all entries of an input, one after the other.
@@ -21,17 +22,23 @@ pub(super) struct LoadCheck {
 }
 
 impl LoadCheck {
-    /// Fails if the entry is one of Terrace's own and `db` cannot take it.
-    pub(super) fn check(&mut self, db: &Db, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Returns whether the entry is to be loaded. Fails if it is one of Terrace's own and `db`
+    /// cannot take it.
+    pub(super) fn check(&mut self, db: &Db, key: &[u8], value: &[u8]) -> Result<bool> {
         if !key.starts_with(PREFIX) {
-            return Ok(());
+            return Ok(true);
         }
         if key == CLOCK {
-            return check_clock(value);
+            return takes_clock(db, value);
         }
-        let Some(names) = key.strip_prefix(CATALOGUE).and_then(names_of) else {
-            return refuse(key);
+        if is_prepared_transaction(key) {
+            return refuse(key).map(|()| true);
+        }
+        let Some(entry) = key.strip_prefix(CATALOGUE) else {
+            // Nobody's: this version gives it no meaning.
+            return Ok(true);
         };
+        let Some(names) = names_of(entry) else { return refuse(key).map(|()| true) };
         self.check_opens(key, value, &names)?;
         let (before, place) = match self.loaded.get(key) {
             Some(before) => (Some(before.clone()), "before this line"),
@@ -47,7 +54,7 @@ impl LoadCheck {
             )));
         }
         self.loaded.insert(key.to_vec(), value.to_vec());
-        Ok(())
+        Ok(true)
     }
 
     /// Fails if the library does not open the keyspace by its entry.
@@ -68,13 +75,14 @@ impl LoadCheck {
     }
 }
 
-/// Fails if `key`, which would go into a keyspace, is one of Terrace's own: a dump of a whole
+/// Fails if an entry, which would go into a keyspace, is one of Terrace's own: a dump of a whole
 /// database brings no keyspaces there.
-pub(super) fn refuse_whole_dump(key: &[u8]) -> Result<()> {
-    match key.starts_with(PREFIX) {
+pub(super) fn refuse_whole_dump(key: &[u8], value: &[u8]) -> Result<()> {
+    let is_keyspace = key.strip_prefix(CATALOGUE).and_then(names_of).is_some();
+    match is_keyspace || key == CLOCK && millis_of_clock(value).is_some() {
         true => Err(Failure::other(
-            "keys that begin with !$terrace! are of a dump of a whole database; load it without \
-             --keyspace",
+            "entries of keyspaces and of the clock of expiry are of a dump of a whole database; \
+             load it without --keyspace",
         )),
         false => Ok(()),
     }
@@ -94,12 +102,24 @@ fn settings(entry: &[u8]) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
-fn check_clock(value: &[u8]) -> Result<()> {
-    let lines: Vec<_> = value.split(|&byte| byte == b'\n').collect();
-    let is_number =
-        |digits: &[u8]| std::str::from_utf8(digits).is_ok_and(|d| d.parse::<u64>().is_ok());
-    match lines.as_slice() {
-        [b"clock 1", millis, b""] if is_number(millis) => Ok(()),
-        _ => Err(Failure::other("the entry of the clock of expiry is of another format")),
+/// Whether the clock's entry is to be loaded: an earlier one says nothing new. A time that is far
+/// away would have all entries expire that are there.
+fn takes_clock(db: &Db, value: &[u8]) -> Result<bool> {
+    const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
+    let Some(millis) = millis_of_clock(value) else {
+        return Err(Failure::other("the entry of the clock of expiry is of another format"));
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    if u128::from(millis) > now + u128::from(DAY_MILLIS) {
+        return Err(Failure::other(
+            "the entry of the clock of expiry is more than a day ahead of this system's clock",
+        ));
     }
+    let own = db.get(CLOCK)?.and_then(|own| millis_of_clock(&own));
+    Ok(own.is_none_or(|own| own < millis))
+}
+
+fn millis_of_clock(value: &[u8]) -> Option<u64> {
+    let digits = value.strip_prefix(b"clock 1\n")?.strip_suffix(b"\n")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -165,12 +165,19 @@ fn load(
             Ok(Some((key, value))) => {
                 let checked = match scope.is_everything() {
                     true => own_entries.check(db, &key, &value),
-                    false => refuse_whole_dump(&key),
+                    false => refuse_whole_dump(&key, &value).map(|()| true),
                 };
-                if let Err(failure) = checked {
-                    *taken = Taken::default();
-                    let what = format_args!("{failure}; nothing was loaded");
-                    return Err(reader.source().mistake(what));
+                match checked {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        next = reader.read();
+                        continue;
+                    }
+                    Err(failure) => {
+                        *taken = Taken::default();
+                        let what = format_args!("{failure}; nothing was loaded");
+                        return Err(reader.source().mistake(what));
+                    }
                 }
                 let (stored_key, stored) = scope.entry(&key, &value, None)?;
                 load.put(stored_key, stored)

@@ -12,7 +12,7 @@ use crate::directory::{FileType, list_files};
 use crate::signals::{self, Registered};
 
 /// Names of what is open already, whatever it is.
-const HANDLES: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
+const HANDLES: [&str; 3] = ["/dev/stdout", "/dev/stderr", "/dev/fd"];
 
 /// A file that has not taken its place yet. Dropped, it is gone.
 pub(crate) struct Draft {
@@ -25,7 +25,9 @@ pub(crate) struct Draft {
 /// Opens `path` for writing. What is no regular file, such as a pipe, is written directly and has
 /// no draft.
 pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
-    let is_handle = HANDLES.iter().any(|handle| path.starts_with(handle));
+    let is_of_process =
+        path.starts_with("/proc") && path.parent().is_some_and(|dir| dir.ends_with("fd"));
+    let is_handle = is_of_process || HANDLES.iter().any(|handle| path.starts_with(handle));
     // Where a handle leads to a regular file, what others have written there stays.
     let (place, old) = match OpenOptions::new().write(true).append(is_handle).open(path) {
         Ok(file) => {

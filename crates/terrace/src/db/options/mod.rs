@@ -71,6 +71,9 @@ const TABLE: usize = 2 << 20;
 /// The same in a large database.
 const LARGE_TABLE: usize = 8 << 20;
 
+/// The default of [`Options::range_delete_batch`].
+pub(crate) const RANGE_DELETE_BATCH: usize = 4096;
+
 /// How a database is opened. A builder: `Options::new().create_if_missing(true)`.
 ///
 /// # Example
@@ -159,7 +162,7 @@ impl Default for Options {
             file_mode: 0o644,
             dir_mode: 0o755,
             seek_compaction: true,
-            range_delete_batch: 4096,
+            range_delete_batch: RANGE_DELETE_BATCH,
             compaction_filter: None,
             memory_budget: None,
             prepared_transactions: false,
@@ -536,7 +539,8 @@ impl Options {
         /// # Ok::<_, terrace::Error>(())
         /// ```
         compaction_rate_limit: u64 = |v| v;
-        /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
+        /// Bytes of the MANIFEST before a fresh one is started, or twice its first record where that
+        /// is more: 4 KiB – 1 GiB. Default: 64 MiB.
         ///
         /// ```
         /// # use terrace::*;
@@ -571,7 +575,8 @@ impl Options {
         seek_compaction: bool = |v| v;
         /// Entries that [`Db::delete_range`](crate::Db::delete_range) deletes one by one, in a
         /// batch. Where a range holds more, its tables are removed and those at its ends written
-        /// anew. 0 for always. Default: 4,096.
+        /// anew. 0 for always. Default: 4,096, and up to 65,536 where those tables are so large
+        /// that writing them anew would take longer.
         ///
         /// ```
         /// # use terrace::*;

@@ -61,6 +61,11 @@ impl Cut {
         self.rewritten.iter().fold(0, |bytes, (_, file)| bytes.saturating_add(file.size))
     }
 
+    /// Whether any of these points at values in value files.
+    pub(super) fn rewrites_pointers(&self) -> bool {
+        self.rewritten.iter().any(|(_, file)| file.value_bytes() > 0)
+    }
+
     /// Bytes of the tables that lie inside.
     pub(super) fn table_bytes_inside(&self) -> u64 {
         self.dropped.iter().map(|(_, file)| file.size).sum()

@@ -38,7 +38,7 @@ use crate::write::batch::WriteBatch;
 use crate::db::concurrency::footprint::Ranges;
 use crate::db::db_impl::DbImpl;
 use crate::db::key_range::{KeyRange, KeyRanges};
-use crate::db::options::WriteOptions;
+use crate::db::options::{RANGE_DELETE_BATCH, WriteOptions};
 use crate::db::range_delete::cut::Cut;
 use crate::db::range_delete::install::remove_ranges;
 use crate::db::range_delete::terms::Terms;
@@ -78,8 +78,15 @@ pub(in crate::db) fn delete_ranges(
     }
     let cut = Cut::of(&core.views.current.load().version, &core.files.order.keys, &ranges);
     // As long as it takes less time than rewriting the tables at the ranges' ends.
-    let times = (cut.bytes_rewritten() / REWRITTEN_BYTES_FOR_A_BATCH).clamp(1, MOST_BATCHES);
-    let most_deletions = core.files.options.range_delete_batch.saturating_mul(times as usize);
+    let batch = core.files.options.range_delete_batch;
+    let most_deletions = match batch == RANGE_DELETE_BATCH && !cut.rewrites_pointers() {
+        true => {
+            let times = cut.bytes_rewritten() / REWRITTEN_BYTES_FOR_A_BATCH;
+            batch * times.clamp(1, MOST_BATCHES) as usize
+        }
+        // The space of values that tables point at is to be free at once.
+        false => batch,
+    };
     if cut.bytes_inside() < REMOVE_FROM_BYTES
         && delete_each(core, &ranges, most_deletions, options, terms)?
     {
@@ -109,7 +116,12 @@ fn delete_each(
     let make = || {
         terms.check()?;
         let holds = last_change()? == before || mutated("deletions-hold");
-        if holds { Ok(Some(expected)) } else { deletions(core, ranges, most) }
+        match holds {
+            true => Ok(Some(expected)),
+            // Not so many once more with the lock held.
+            false if expected.len() > RANGE_DELETE_BATCH => Ok(None),
+            false => deletions(core, ranges, most),
+        }
     };
     core.writes.write_made(size, options, &footprint, make, || terms.done())
 }
