@@ -5,6 +5,7 @@
 //   bench writers DIR ENTRIES         the same while two threads put new entries outside the range
 //   bench snapshot DIR ENTRIES        deletes 99 % of a compacted database under a snapshot
 //   bench small DIR ENTRIES SECONDS   deletes ranges of ten neighbouring keys, one after the other
+//   bench middle DIR ENTRIES SECONDS  the same with ranges of 5,000 keys
 //
 // Built against terrace/c.h, with -DLEVELDB against LevelDB's c.h, whose range delete is a loop of
 // an iterator and batches of 1,000 deletions, or with -DROCKSDB against RocksDB's DeleteRange. All
@@ -44,7 +45,7 @@ using Clock = std::chrono::steady_clock;
 
 static const size_t write_buffer = 4 << 20, cache_size = 8 << 20;
 static const int value_size = 100, scans = 20;
-static const uint32_t writer_threads = 2, small_range = 10;
+static const uint32_t writer_threads = 2, small_range = 10, middle_range = 5000;
 
 static uint64_t now() {
   auto time = Clock::now().time_since_epoch();
@@ -521,23 +522,24 @@ static void snapshot(const std::string& dir, uint32_t entries) {
 }
 
 // Ends early, once nine tenths of the entries are deleted.
-static void small(const std::string& dir, uint32_t entries, int seconds) {
+static void small(const char* step, const std::string& dir, uint32_t entries, int seconds,
+                  uint32_t range_keys) {
   Database db(dir + "/db");
   load(db, all_of(entries));
   db.compact();
-  std::vector<uint32_t> ranges = all_of(entries / small_range);
+  std::vector<uint32_t> ranges = all_of(entries / range_keys);
   std::shuffle(ranges.begin(), ranges.end(), std::mt19937_64(3));
   size_t most = ranges.size() * 9 / 10, deleted = 0;
   uint64_t start = now(), limit = uint64_t(seconds) * 1000000000;
   while (deleted < most && now() - start < limit) {
-    uint32_t first = ranges[deleted] * small_range;
-    db.delete_range(key_of(first), key_of(first + small_range));
+    uint32_t first = ranges[deleted] * range_keys;
+    db.delete_range(key_of(first), key_of(first + range_keys));
     deleted++;
   }
   double took = double(now() - start) / 1e9;
   std::vector<bool> gone(entries);
   for (size_t range = 0; range < deleted; range++) {
-    for (uint32_t key = 0; key < small_range; key++) gone[ranges[range] * small_range + key] = true;
+    for (uint32_t key = 0; key < range_keys; key++) gone[ranges[range] * range_keys + key] = true;
   }
   std::vector<uint32_t> left;
   for (uint32_t index = 0; index < entries; index++) {
@@ -546,16 +548,16 @@ static void small(const std::string& dir, uint32_t entries, int seconds) {
   double first = scan(db, left.size());
   double later = median_scan(db, left.size());
   must_hold(db, keys_of(left));
-  printf("%s small: %zu ranges of %u keys deleted in %.2f s: %.0f a second\n", engine, deleted,
-         small_range, took, double(deleted) / took);
+  printf("%s %s: %zu ranges of %u keys deleted in %.2f s: %.0f a second\n", engine, step,
+         deleted, range_keys, took, double(deleted) / took);
   printf(
-      "%s small: scans of the %zu entries left: first %.1f ns an entry, median of %d right behind "
+      "%s %s: scans of the %zu entries left: first %.1f ns an entry, median of %d right behind "
       "it %.1f\n",
-      engine, left.size(), first, scans, later);
+      engine, step, left.size(), first, scans, later);
 }
 
 int main(int argc, char** argv) {
-  check(argc >= 4, "bench settled|unsettled|writers|snapshot|small DIR ENTRIES [SECONDS]");
+  check(argc >= 4, "bench settled|unsettled|writers|snapshot|small|middle DIR ENTRIES [SECONDS]");
   std::string step = argv[1], dir = argv[2];
   long long entries = atoll(argv[3]);
   check(entries >= 1000 && entries < 100000000, "1,000 to 99,999,999 entries");
@@ -570,7 +572,9 @@ int main(int argc, char** argv) {
   } else if (step == "snapshot") {
     snapshot(dir, count);
   } else if (step == "small") {
-    small(dir, count, argc > 4 ? atoi(argv[4]) : 5);
+    small("small", dir, count, argc > 4 ? atoi(argv[4]) : 5, small_range);
+  } else if (step == "middle") {
+    small("middle", dir, count, argc > 4 ? atoi(argv[4]) : 5, middle_range);
   } else {
     check(false, "no step " + step);
   }

@@ -132,9 +132,7 @@ impl CustomEnv {
         // SAFETY: as above.
         unsafe { call(self.object, bytes(path)).into_result() }
     }
-}
 
-impl CustomEnv {
     /// The names in a directory of this very name.
     fn list_named(&self, dir: &[u8]) -> Result<Vec<String>> {
         let mut names: Vec<String> = Vec::new();
@@ -185,13 +183,12 @@ impl Env for CustomEnv {
         // Names of files have one slash behind that of the directory, however it is written: an
         // environment may compare names as text. For such a one the root's is empty.
         let name = dir.as_os_str().as_bytes();
-        match name.strip_suffix(b"/") {
-            Some(b"") => match self.list_named(name) {
-                Ok(names) if !names.is_empty() => Ok(names),
-                listed => self.list_named(b"").or(listed),
-            },
-            Some(name) => self.list_named(name),
-            None => self.list_named(name),
+        if name != b"/" {
+            return self.list_named(name.strip_suffix(b"/").unwrap_or(name));
+        }
+        match self.list_named(name) {
+            Ok(names) if !names.is_empty() => Ok(names),
+            listed => self.list_named(b"").or(listed),
         }
     }
 

@@ -224,10 +224,10 @@ impl VersionSet {
         let moved: HashSet<_> = edit.new_files.iter().map(|file| file.number).collect();
         let gone: HashSet<_> =
             edit.deleted_files.iter().filter(|(_, number)| !moved.contains(number)).collect();
-        for (level, file) in self.current.files() {
-            if gone.contains(&(level, file.number)) {
-                file.mark_obsolete();
-            }
+        if !gone.is_empty() {
+            let files = self.current.files();
+            let files = files.filter(|(level, file)| gone.contains(&(*level, file.number)));
+            files.for_each(|(_, file)| file.mark_obsolete());
         }
         let is_unused = |used: &&UsedValueFile| version.values.get(used.file.number).is_none();
         self.current.values.iter().filter(is_unused).for_each(|used| used.file.mark_obsolete());

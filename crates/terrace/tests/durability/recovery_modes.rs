@@ -29,6 +29,17 @@ fn database(dir: &Path) {
     db.close().expect("closes");
 }
 
+/// Damages the key of the second record of three in the log of [`database`], which are of one size.
+/// Returns the log and what is in it now.
+fn flip_in_log(dir: &Path) -> (PathBuf, Vec<u8>) {
+    let log = path(dir, ".log");
+    let mut bytes = fs::read(&log).expect("reads");
+    let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
+    bytes[at] ^= 1;
+    fs::write(&log, &bytes).expect("writes");
+    (log, bytes)
+}
+
 pub(crate) fn keys(db: &Db) -> String {
     db.iter()
         .expect("iterates")
@@ -119,15 +130,7 @@ fn a_missing_log() {
 
 #[test]
 fn a_damaged_log() {
-    let damage = |dir: &Path| {
-        let log = path(dir, ".log");
-        let mut bytes = fs::read(&log).expect("reads");
-        // The key of the second record of three: they are of one size.
-        let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
-        bytes[at] ^= 1;
-        fs::write(&log, bytes).expect("writes");
-    };
-    outcomes(damage, every_mode(["ab", "checksum mismatch", "abd"]));
+    outcomes(|dir| drop(flip_in_log(dir)), every_mode(["ab", "checksum mismatch", "abd"]));
 }
 
 #[test]
@@ -458,11 +461,7 @@ impl EventListener for Told {
 fn a_listener_is_told_of_damage_and_of_work() {
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path());
-    let log = path(dir.path(), ".log");
-    let mut bytes = fs::read(&log).expect("reads");
-    let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
-    bytes[at] ^= 1;
-    fs::write(&log, bytes).expect("writes");
+    let (log, _) = flip_in_log(dir.path());
     let told = Arc::new(Told::default());
     let db = Db::open(dir.path(), options(RecoveryMode::Prefix).listener(Some(told.clone())))
         .expect("opens");
@@ -743,11 +742,7 @@ fn a_mark_behind_a_value_that_holds_foreign_records_counts() {
 fn an_open_fails_where_a_damaged_log_cannot_be_kept() {
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path());
-    let log = path(dir.path(), ".log");
-    let mut bytes = fs::read(&log).expect("reads");
-    let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
-    bytes[at] ^= 1;
-    fs::write(&log, &bytes).expect("writes");
+    let (log, bytes) = flip_in_log(dir.path());
     let lost = dir.path().join("lost");
     fs::write(&lost, "a file").expect("writes");
     for _ in 0..3 {
@@ -769,14 +764,7 @@ fn an_open_fails_where_a_damaged_log_cannot_be_kept() {
 /// On a full disk a damaged log is kept by a second name.
 #[test]
 fn a_damaged_log_is_kept_on_a_full_disk() {
-    let flip = |dir: &Path| {
-        let log = path(dir, ".log");
-        let mut bytes = fs::read(&log).expect("reads");
-        let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
-        bytes[at] ^= 1;
-        fs::write(&log, &bytes).expect("writes");
-    };
-    let disk = on_simulated_disk(flip);
+    let disk = on_simulated_disk(|dir| drop(flip_in_log(dir)));
     let kinds = vec![OpKind::Append];
     let full =
         FaultPlan { kinds, suffix: ".unfinished".into(), ..FaultPlan::at(0, Fault::NoSpace, true) };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use terrace::{
     CompactOptions, CompactionFilter, Db, FilterDecision, KeyspaceOptions, MemEnv, Options,
-    PutOptions, ReadOptions, TableWriter,
+    PutOptions, ReadOptions, Snapshot, TableWriter,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
@@ -162,25 +162,41 @@ impl CompactionFilter for Waiting {
     }
 }
 
+/// The other end of it.
+struct Told(Receiver<()>, SyncSender<()>);
+
+impl Waiting {
+    fn new() -> (Waiting, Told) {
+        let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
+        (Waiting(asked, std::sync::Mutex::new(goes_on)), Told(is_asked, go_on))
+    }
+}
+
+impl Told {
+    /// A snapshot that is taken, with what is done behind it, while a compaction asks the filter.
+    fn snapshot_amid(&self, db: &Db, meanwhile: impl FnOnce()) -> Snapshot {
+        std::thread::scope(|scope| {
+            let compaction = scope.spawn(|| force(db));
+            self.0.recv().expect("the filter is asked");
+            let snapshot = db.snapshot();
+            meanwhile();
+            self.1.send(()).expect("the filter waits");
+            compaction.join().expect("no panic");
+            snapshot
+        })
+    }
+}
+
 /// The compaction does not know of a snapshot that is taken while it runs.
 #[test]
 fn a_snapshot_that_is_taken_beside_the_filter_does_not_change() {
-    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
-    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let (filter, told) = Waiting::new();
     let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new()))).expect("opens");
     for number in 0..50 {
         db.put(format!("{number:03}"), "value").expect("a put");
     }
     db.put("025", "wait").expect("a put");
-    let early = std::thread::scope(|scope| {
-        let compaction = scope.spawn(|| force(&db));
-        is_asked.recv().expect("the filter is asked");
-        let snapshot = db.snapshot();
-        db.put("100", "later").expect("a put");
-        go_on.send(()).expect("the filter waits");
-        compaction.join().expect("no panic");
-        snapshot
-    });
+    let early = told.snapshot_amid(&db, || db.put("100", "later").expect("a put"));
     let seen = read_all(&db).expect("entries");
     assert_eq!(seen, [(b"100".to_vec(), b"later".to_vec())]);
     assert_eq!(early.iter().expect("entries").count(), 50);
@@ -194,8 +210,7 @@ fn a_snapshot_that_is_taken_beside_the_filter_does_not_change() {
 /// What was ingested into an empty database has the sequence number 0, as has a snapshot of it.
 #[test]
 fn a_snapshot_of_ingested_entries_beside_the_filter_does_not_change() {
-    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
-    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let (filter, told) = Waiting::new();
     let options = options(filter).env(Arc::new(MemEnv::new()));
     let db = Db::open(PATH, options.clone()).expect("opens");
     let mut table = TableWriter::create("/table", &options).expect("a table");
@@ -205,14 +220,7 @@ fn a_snapshot_of_ingested_entries_beside_the_filter_does_not_change() {
     }
     table.finish().expect("a table");
     db.ingest(&["/table"]).expect("an ingestion");
-    let early = std::thread::scope(|scope| {
-        let compaction = scope.spawn(|| force(&db));
-        is_asked.recv().expect("the filter is asked");
-        let snapshot = db.snapshot();
-        go_on.send(()).expect("the filter waits");
-        compaction.join().expect("no panic");
-        snapshot
-    });
+    let early = told.snapshot_amid(&db, || ());
     assert_eq!(db.iter().expect("entries").count(), 0);
     assert_eq!(early.iter().expect("entries").count(), 50);
     assert_eq!(early.get("025").expect("a read").as_deref(), Some(&b"wait"[..]));
@@ -222,21 +230,13 @@ fn a_snapshot_of_ingested_entries_beside_the_filter_does_not_change() {
 /// in between, reads what everybody else does.
 #[test]
 fn a_snapshot_after_the_filter_reads_what_gets_read() {
-    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
-    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let (filter, told) = Waiting::new();
     let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new()))).expect("opens");
     for number in 0..50 {
         db.put(format!("{number:03}"), "value").expect("a put");
     }
     db.put("025", "wait").expect("a put");
-    let early = std::thread::scope(|scope| {
-        let compaction = scope.spawn(|| force(&db));
-        is_asked.recv().expect("the filter is asked");
-        let snapshot = db.snapshot();
-        go_on.send(()).expect("the filter waits");
-        compaction.join().expect("no panic");
-        snapshot
-    });
+    let early = told.snapshot_amid(&db, || ());
     assert_eq!(early.iter().expect("entries").count(), 50);
     assert_eq!(db.get("001").expect("a read"), None);
     assert_eq!(db.snapshot().get("001").expect("a read"), None);
@@ -248,8 +248,7 @@ fn a_snapshot_after_the_filter_reads_what_gets_read() {
 /// have found the whole range deleted.
 #[test]
 fn earlier_readers_do_not_skip_what_only_the_filter_has_deleted() {
-    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
-    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let (filter, told) = Waiting::new();
     let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new()))).expect("opens");
     let put = |numbers: std::ops::Range<u32>, value: &str| {
         for number in numbers {
@@ -265,14 +264,7 @@ fn earlier_readers_do_not_skip_what_only_the_filter_has_deleted() {
     put(200..399, "value");
     put(399..400, "wait");
     let mut cursor = db.cursor().expect("a cursor");
-    let snapshot = std::thread::scope(|scope| {
-        let compaction = scope.spawn(|| force(&db));
-        is_asked.recv().expect("the filter is asked");
-        let snapshot = db.snapshot();
-        go_on.send(()).expect("the filter waits");
-        compaction.join().expect("no panic");
-        snapshot
-    });
+    let snapshot = told.snapshot_amid(&db, || ());
     // The first one has the range watched, the second one could know of it.
     for _ in 0..3 {
         assert_eq!(db.iter().expect("entries").count(), 0);

@@ -225,11 +225,15 @@ impl Measurement {
 #[must_use]
 pub fn counted(mut rounds: Vec<&Measurement>) -> Vec<&Measurement> {
     rounds.retain(|m| m.is_comparable());
-    let is_whole = |m: &&Measurement| m.result.as_ref().is_some_and(|result| !result.truncated);
-    if 2 * rounds.iter().filter(|m| is_whole(m)).count() > rounds.len() {
-        rounds.retain(is_whole);
-    }
+    keep_whole(&mut rounds, |m| m.result.as_ref().is_some_and(|result| !result.truncated));
     rounds
+}
+
+/// Where most of several measurements of one thing are whole, these alone.
+pub(crate) fn keep_whole<T>(all: &mut Vec<T>, is_whole: impl Fn(&T) -> bool) {
+    if 2 * all.iter().filter(|one| is_whole(one)).count() > all.len() {
+        all.retain(is_whole);
+    }
 }
 
 impl Measurements {

@@ -20,6 +20,7 @@ pub use describe::{
     Section,
 };
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
+pub(crate) use measurement::keep_whole;
 pub use measurement::{
     Debt, DriverResult, Interval, Measurement, Measurements, OUT_OF_TIME, Status, counted,
 };

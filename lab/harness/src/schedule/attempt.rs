@@ -20,7 +20,7 @@ use crate::engine::Ready;
 use crate::machine;
 use crate::memory_limit::MemoryLimit;
 use crate::process::{self, End};
-use crate::run::{Debt, DriverResult, Interval, Status};
+use crate::run::{Debt, DriverResult, Interval, Status, keep_whole};
 use crate::suite::{Group, Role, Step};
 
 /// Bytes of memory for each entry that are at hand when a program begins: what a database takes,
@@ -290,10 +290,10 @@ fn medians(passes: Vec<Attempted>, steps: &[Step], interrupted: bool) -> Vec<Att
 
 fn median(mut passes: Vec<Attempted>) -> Attempted {
     let debt = passes.last().and_then(|last| last.debt);
-    // As with rounds: passes that were cut short count where there are no others.
     let failed = passes.iter().any(|pass| pass.status > Status::Truncated);
-    if !failed && passes.iter().any(|pass| pass.status == Status::Ok) {
-        passes.retain(|pass| pass.status == Status::Ok);
+    if !failed {
+        // As with rounds.
+        keep_whole(&mut passes, |pass| pass.status == Status::Ok);
     }
     let rate = |pass: &Attempted| pass.result.as_ref().map_or(0.0, |result| result.ops_per_sec);
     passes.sort_by(|a, b| a.status.cmp(&b.status).then(rate(a).total_cmp(&rate(b))));

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::base::error::{Error, Result};
-use crate::env::{CreateOptions, RandomAccessFile, ReadAccess};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::env::{CreateOptions, Env, RandomAccessFile, ReadAccess, WritableFile};
 
 use crate::db::db_impl::files::Files;
 
@@ -19,6 +19,20 @@ pub(in crate::db) fn try_link(files: &Files, from: &Path, to: &Path) -> Option<(
         let _ = files.env.remove(to);
     }
     linked.ok()
+}
+
+/// Makes a file durable, whose end a process may have written that was killed before it synced it.
+/// An environment that cannot append has no such end.
+pub(in crate::db) fn sync_end(env: &dyn Env, path: &Path) -> Result<()> {
+    match env.open_append(path) {
+        Err(error) if error.kind() == ErrorKind::NotSupported => Ok(()),
+        file => sync_and_close(file?),
+    }
+}
+
+pub(in crate::db) fn sync_and_close(mut file: Box<dyn WritableFile>) -> Result<()> {
+    file.sync()?;
+    file.close()
 }
 
 /// Copies a file, durably up to its name. There must be none of that name.

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::base::error::{ErrorKind, Result};
+use crate::base::error::Result;
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::version::filename::LOST_DIR;
 
-use crate::db::db_impl::file_copy::{PIECE, copy_file, each_piece};
+use crate::db::db_impl::file_copy::{PIECE, copy_file, each_piece, sync_end};
 use crate::db::db_impl::files::Files;
 
 /// Moves a file there. Returns where it is now, seen from the database's directory.
@@ -48,17 +48,7 @@ pub(in crate::db) fn link_to_lost(files: &Files, name: &str) -> Result<String> {
     let lost = lost_dir(files)?;
     let kept_as = free_name(files.env.as_ref(), &lost, name)?;
     // Its end may be a killed process's, which had not synced it.
-    match files.env.open_append(&files.path(name)) {
-        Ok(mut file) => {
-            file.sync()?;
-            file.close()?;
-        }
-        // One that cannot be appended to has no such end.
-        Err(error)
-            if error.kind() == ErrorKind::NotSupported
-                || error.raw_os_error() == Some(libc::EACCES) => {}
-        Err(error) => return Err(error),
-    }
+    sync_end(files.env.as_ref(), &files.path(name))?;
     files.env.link(&files.path(name), &lost.join(&kept_as))?;
     sync_lost(files, &lost)?;
     Ok(format!("{LOST_DIR}/{kept_as}"))

@@ -28,11 +28,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
-use crate::env::{CreateOptions, LockMode, WritableFile};
+use crate::env::{CreateOptions, LockMode};
 use crate::log::LogWriter;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::{NewFile, VersionEdit};
@@ -48,6 +48,7 @@ use crate::db::check::level::check_recency;
 use crate::db::check::problem::Problem;
 use crate::db::check::table::Values;
 use crate::db::check::{OPEN_TABLES, checking_tables, is_directory, no_database, require_database};
+use crate::db::db_impl::file_copy::{sync_and_close, sync_end};
 use crate::db::db_impl::lost::free_name;
 use crate::db::info_log;
 use crate::db::open::own_files::OwnFiles;
@@ -450,14 +451,11 @@ impl Repair<'_> {
         env.sync_dir(self.dir)
     }
 
-    /// Makes a value file durable, whose end a process may have written that was killed before it
-    /// synced it. An environment that cannot append has no such end.
     fn sync_values(&self, number: u64) -> Result<()> {
-        match self.options.env.open_append(&self.dir.join(filename::values(number))) {
-            Err(error) if error.kind() == ErrorKind::NotSupported => Ok(()),
-            Ok(_) if mutated("repair-syncs-values") => Ok(()),
-            file => sync_and_close(file?),
+        if mutated("repair-syncs-values") {
+            return Ok(());
         }
+        sync_end(self.options.env.as_ref(), &self.dir.join(filename::values(number)))
     }
 
     /// Removes files of this repair's making, except those with the numbers in `live`.
@@ -498,9 +496,4 @@ impl Repair<'_> {
         env.sync_dir(&lost)?;
         env.sync_dir(self.dir)
     }
-}
-
-fn sync_and_close(mut file: Box<dyn WritableFile>) -> Result<()> {
-    file.sync()?;
-    file.close()
 }

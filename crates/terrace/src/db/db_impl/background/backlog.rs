@@ -55,8 +55,7 @@ impl Background {
             let tables = state.immutables.iter().map(|immutable| &immutable.memtable);
             tables.map(|memtable| memtable.memory_usage()).sum::<usize>()
         };
-        let most = MOST_IMMUTABLES_BYTES.max(4 * self.files.options.write_buffer_size);
-        waiting < 2 || waiting < self.queue_limit() && bytes() <= most
+        waiting < 2 || waiting < self.queue_limit() && bytes() <= MOST_IMMUTABLES_BYTES
     }
 
     /// How many immutable memtables wait at most.

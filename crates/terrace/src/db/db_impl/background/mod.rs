@@ -43,8 +43,7 @@ use crate::version::version_set::VersionSet;
 use crate::write::throttle::Throttle;
 
 use crate::db::db_impl::background::counters::Counters;
-use crate::db::db_impl::background::failure::Failure;
-use crate::db::db_impl::background::failure::caught;
+use crate::db::db_impl::background::failure::{Failure, caught};
 use crate::db::db_impl::background::jobs::Jobs;
 use crate::db::db_impl::background::read_stats::ReadStats;
 use crate::db::db_impl::background::state::{BackgroundError, State};
