@@ -21,7 +21,7 @@ use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 use crate::version::value_files::UsedValueFile;
 use crate::version::value_reader::ValueReader;
-use crate::version::version::Version;
+use crate::version::version::{Version, key_range};
 
 use super::drop_rules::DropRules;
 use super::filter::{AppliedFilter, FilterDecision};
@@ -69,7 +69,9 @@ impl CompactionJob {
         let mut below = Below::new(&self.version, self.plan.output_level, &self.order);
         let mut grandparents =
             Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
-        let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
+        let mut outputs = self.outputs.clone();
+        outputs.table.is_above_more = self.is_above_more();
+        let mut writer = OutputWriter::new(outputs, self.plan.output_level);
         // Several files of level 0 would need several numbers.
         let max_file_size =
             if self.plan.is_intra_level_0() { u64::MAX } else { self.max_file_size };
@@ -164,6 +166,16 @@ impl CompactionJob {
             merged.status()?;
         }
         writer.finish()
+    }
+
+    /// Whether at least as much lies below the output as is compacted.
+    fn is_above_more(&self) -> bool {
+        let keys = &self.order.keys;
+        key_range(keys, self.plan.files()).is_some_and(|(from, to)| {
+            let below = self.plan.output_level + 1..NUM_LEVELS;
+            let older = self.version.overlapping_bytes(keys, below, &from, &to);
+            older >= self.plan.input_bytes()
+        })
     }
 
     /// Whether a value leaves the value file that it lies in, so that the file can go, or so that a

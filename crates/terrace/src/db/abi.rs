@@ -70,6 +70,7 @@ fn settings(options: &Options) -> TableSettings {
         compression: options.compression,
         filter_policy: options.filter_policy.clone(),
         full_filter_bits: 0,
+        is_above_more: false,
         bytes_per_sync: 0,
         comparator: None,
         prefixes: None,

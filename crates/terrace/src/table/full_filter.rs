@@ -28,6 +28,8 @@ const VERSION: u8 = 1;
 const TRAILER: usize = 2;
 /// More probes would find their line full.
 const MAX_PROBES: usize = 30;
+/// More bits for each key spare nothing that is worth their memory.
+const MOST_BITS: usize = 32;
 
 /// The hash of a user key under which filters know it: XXH3, 64 bits. Part of the format.
 #[inline]
@@ -41,9 +43,18 @@ pub(crate) fn hash_key(user_key: &[u8]) -> u64 {
 /// (`M_MMAP_THRESHOLD` in mallopt(3)).
 const PIECE: usize = 8192;
 
+/// The bits for each key of a table that has at least as many entries below it as in it, where
+/// `bits` are those of the others: eight for five. A lookup that goes on below pays for each table
+/// above that is wrong. Those hold few of the keys, so that a bit for each of theirs takes little
+/// memory, and spares as much as a bit for each of the many (Dayan, Athanassoulis, Idreos: *Monkey:
+/// Optimal Navigable Key-Value Store*, 2017).
+pub(super) fn bits_above(bits: usize) -> usize {
+    (bits * 8 / 5).min(MOST_BITS)
+}
+
 /// Collects the keys of a table.
+#[derive(Default)]
 pub(super) struct FullFilterBuilder {
-    bits_per_key: usize,
     /// The pieces that are full.
     full: Vec<Vec<u64>>,
     hashes: Vec<u64>,
@@ -51,13 +62,8 @@ pub(super) struct FullFilterBuilder {
 }
 
 impl FullFilterBuilder {
-    pub(super) fn new(bits_per_key: usize) -> Self {
-        FullFilterBuilder { bits_per_key, full: Vec::new(), hashes: Vec::new(), last: None }
-    }
-
-    /// Changes the bits for each key, of those before as well.
-    pub(super) fn set_bits_per_key(&mut self, bits_per_key: usize) {
-        self.bits_per_key = bits_per_key;
+    pub(super) fn new() -> Self {
+        Self::default()
     }
 
     /// Adds a user key. Versions of one key come one behind the other and count once.
@@ -73,13 +79,13 @@ impl FullFilterBuilder {
         }
     }
 
-    /// The whole block.
-    pub(super) fn finish(self) -> Vec<u8> {
+    /// The whole block, with so many bits for each key.
+    pub(super) fn finish(self, bits_per_key: usize) -> Vec<u8> {
         let keys = self.full.len() * PIECE + self.hashes.len();
-        let lines = (keys * self.bits_per_key).div_ceil(8 * LINE).max(1);
+        let lines = (keys * bits_per_key).div_ceil(8 * LINE).max(1);
         // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a
         // little less.
-        let probes = (self.bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
+        let probes = (bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
         let mut block = vec![0; lines * LINE + TRAILER];
         for &hash in self.full.iter().flatten().chain(&self.hashes) {
             let start = line_of(hash, lines) * LINE;
@@ -198,9 +204,9 @@ mod tests {
     }
 
     fn filter(bits_per_key: usize, keys: std::ops::Range<u32>) -> FullFilter {
-        let mut builder = FullFilterBuilder::new(bits_per_key);
+        let mut builder = FullFilterBuilder::new();
         keys.for_each(|n| builder.add_key(format!("{n:016}").as_bytes()));
-        FullFilter::new(owned(builder.finish())).expect("a filter")
+        FullFilter::new(owned(builder.finish(bits_per_key))).expect("a filter")
     }
 
     #[test]
@@ -214,12 +220,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_table_above_others_is_wrong_ten_times_as_rarely() {
+        let wrong = |bits| {
+            let filter = filter(bits, 0..20_000);
+            let others = (20_000..220_000u32)
+                .filter(|n| filter.may_match(hash_key(format!("{n:016}").as_bytes())));
+            others.count()
+        };
+        let (few, many) = (wrong(bits_above(10)), wrong(10));
+        assert!(few < 300 && 7 * few < many, "{few} and {many} of 200,000");
+        assert_eq!([0, 1, 10, 20, 32].map(bits_above), [0, 1, 16, 32, 32]);
+    }
+
     /// However many pieces the hashes take, and where versions of one key lie in two.
     #[test]
     fn the_bytes_are_those_of_the_keys_alone() {
         for count in [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
             let keys: Vec<_> = (0..count).map(|n| format!("{n:016}")).collect();
-            let (mut once, mut often) = (FullFilterBuilder::new(10), FullFilterBuilder::new(10));
+            let (mut once, mut often) = (FullFilterBuilder::new(), FullFilterBuilder::new());
             for key in &keys {
                 once.add_key(key.as_bytes());
                 (0..3).for_each(|_| often.add_key(key.as_bytes()));
@@ -233,16 +252,16 @@ mod tests {
                 });
             }
             expected.extend([6, VERSION]);
-            assert!(once.finish() == expected && often.finish() == expected, "{count} keys");
+            assert!(once.finish(10) == expected && often.finish(10) == expected, "{count} keys");
         }
     }
 
     #[test]
     fn the_bytes_are_fixed() {
-        let mut builder = FullFilterBuilder::new(10);
+        let mut builder = FullFilterBuilder::new();
         builder.add_key(b"key");
         builder.add_key(b"key");
-        let block = builder.finish();
+        let block = builder.finish(10);
         assert_eq!(hash_key(b"key"), xxh3_64(b"key"));
         assert_eq!((block.len(), &block[LINE..]), (LINE + TRAILER, &[6u8, VERSION][..]));
         let set: Vec<_> =

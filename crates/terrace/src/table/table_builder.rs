@@ -21,7 +21,7 @@ use super::block_writer::BlockWriter;
 use super::compression::Compression;
 use super::filter_block::FilterBlockBuilder;
 use super::format::{BlockHandle, Footer, StoredBlock};
-use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
+use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder, bits_above};
 use super::order::TableOrder;
 use super::prefix_settings::PrefixSettings;
 use super::prefix_tracker::PrefixTracker;
@@ -40,6 +40,8 @@ pub(crate) struct TableSettings {
     /// Bits for each key in the filter of the whole table; 0: no such filter. Only tables of
     /// internal keys in the bytewise order have one.
     pub(crate) full_filter_bits: usize,
+    /// Whether most of the keys that a lookup looks for here lie below; see [`bits_above`].
+    pub(crate) is_above_more: bool,
     /// Ask the system to begin writing out after this many bytes; 0: never.
     pub(crate) bytes_per_sync: u64,
     /// The name of the comparator, for a table that is built outside of a database; see
@@ -118,7 +120,7 @@ impl TableBuilder {
                 false => 1,
             }),
             filter,
-            full_filter: wants_full.then(|| FullFilterBuilder::new(settings.full_filter_bits)),
+            full_filter: wants_full.then(FullFilterBuilder::new),
             tracker: prefixes
                 .map(|prefixes| PrefixTracker::new(prefixes, settings.full_filter_bits)),
             block_size: settings.block_size,
@@ -299,14 +301,16 @@ impl TableBuilder {
             let handle = self.writer.write_raw(&comparator)?;
             metaindex.add(COMPARATOR_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
+        let mut filter_bits = self.settings.full_filter_bits;
         if let Some(tracker) = self.tracker.take() {
-            let bits = tracker.filter_bits();
-            self.full_filter = self.full_filter.take().filter(|_| bits > 0);
-            self.full_filter.iter_mut().for_each(|filter| filter.set_bits_per_key(bits));
+            filter_bits = tracker.filter_bits();
             self.properties.half_expired = tracker.half_expired(self.properties.entries);
         }
-        if let Some(filter) = self.full_filter.take() {
-            let handle = self.writer.write_raw(&filter.finish())?;
+        if self.settings.is_above_more {
+            filter_bits = bits_above(filter_bits);
+        }
+        if let Some(filter) = self.full_filter.take().filter(|_| filter_bits > 0) {
+            let handle = self.writer.write_raw(&filter.finish(filter_bits))?;
             metaindex.add(FULL_FILTER_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
         // The index is yet to come.

@@ -78,6 +78,7 @@ fn settings(order: TableOrder) -> TableSettings {
         compression: Compression::Snappy,
         filter_policy: None,
         full_filter_bits: 10,
+        is_above_more: false,
         bytes_per_sync: 0,
         comparator: None,
         prefixes: None,

@@ -10,6 +10,7 @@
 
 use std::cmp::Ordering as KeyOrdering;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::comparator::KeyOrder;
@@ -314,6 +315,19 @@ impl Version {
         files
             .get(first)
             .is_some_and(|file| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
+    }
+
+    /// The bytes of tables in `levels` that hold user keys in the inclusive range.
+    pub(crate) fn overlapping_bytes(
+        &self,
+        keys: &KeyOrder,
+        levels: Range<usize>,
+        from: &[u8],
+        to: &[u8],
+    ) -> u64 {
+        levels
+            .flat_map(|level| self.overlapping(keys, level, Some(from), Some(to)))
+            .fold(0, |sum: u64, file| sum.saturating_add(file.size))
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {

@@ -6,6 +6,7 @@ mod codecs;
 mod compaction_filter;
 mod expiry;
 mod expiry_faults;
+mod filters;
 mod growing_value_files;
 mod idle_flush;
 mod inspect;

@@ -199,6 +199,7 @@ pub(in crate::db) fn table_settings(
         compression: options.compression_at(level),
         filter_policy: options.filter_policy.clone(),
         full_filter_bits: options.table_filter_bits,
+        is_above_more: false,
         bytes_per_sync: options.bytes_per_sync,
         comparator: None,
         prefixes: None,

@@ -315,8 +315,9 @@ impl Options {
         filter_policy: Option<Arc<dyn FilterPolicy>> = |v| v;
         /// Bits for each key in a filter of Terrace's own, one for each table and in memory while
         /// it is open, which spares searching tables that do not hold a key; LevelDB passes over
-        /// it. Tables under a custom comparator have none. 0 to 32, 0 for none. Default: 10, which
-        /// is wrong about once in a hundred times.
+        /// it. Tables with more below them than in them, which hold few of the keys, have eight bits
+        /// where others have five, up to 32. Tables under a custom comparator have none. 0 to 32, 0
+        /// for none. Default: 10, which is wrong about once in a hundred times.
         ///
         /// ```
         /// # use terrace::*;

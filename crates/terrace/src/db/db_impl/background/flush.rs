@@ -12,6 +12,7 @@ use crate::compaction::inputs::{DEEPEST_FLUSH_LEVEL, Planner};
 use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::plan::Reservation;
 use crate::memtable::MemTable;
+use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
 use crate::version::filename;
 use crate::version::version::Version;
@@ -208,11 +209,12 @@ impl Background {
             snapshots.clear();
         }
         let rules = DropRules::new(self.files.order.keys.clone(), snapshots);
-        let settings = OutputSettings {
+        let mut settings = OutputSettings {
             first_number: Some(number),
             growing: Some(self.files.flushed_values.clone()),
             ..self.files.output_settings(0)
         };
+        settings.table.is_above_more = self.is_above_more(memtable);
         // A small one is finished even when the database closes: an application that opens, writes
         // a little and closes, again and again, must not pile up logs.
         let cancellable = memtable.memory_usage() > CANCELLABLE_BYTES;
@@ -222,6 +224,19 @@ impl Background {
                 false => Ok(()),
             }
         })
+    }
+
+    /// Whether tables hold at least as much in the range of `memtable`.
+    fn is_above_more(&self, memtable: &Arc<MemTable>) -> bool {
+        let (mut first, mut last) = (memtable.iter(), memtable.iter());
+        first.seek_to_first();
+        last.seek_to_last();
+        first.valid() && last.valid() && {
+            let version = &self.views.current.load().version;
+            let (from, to) = (user_key(first.key()), user_key(last.key()));
+            let older = version.overlapping_bytes(&self.files.order.keys, 0..NUM_LEVELS, from, to);
+            older >= memtable.memory_usage() as u64
+        }
     }
 
     /// Chooses the level of a flushed table and keeps others from writing there, and says which log
