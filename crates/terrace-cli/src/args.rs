@@ -36,8 +36,9 @@ read and printed in that form instead. Write `--` before a key that begins with 
 In JSON a string is the text itself, and bytes that are not UTF-8 are {\"base64\": \"...\"}.
 Lines of input may end as on Windows: a carriage return before the newline is none of their text.
 
-Exit status: 0 all is well; 1 the key, the keyspace or the prepared transaction that the command is
-about is not there, or damage was found; 2 wrong usage or another failure.
+Exit status: 0 all is well; 1 the answer is no: the key, the keyspace or the prepared transaction is
+not there, the value is another one, what was checked is damaged, or what was printed or copied lacks
+a part of a damaged log; 2 an error: wrong usage, damage that the command met, or another failure.
 
 Examples:
   terrace put --create /tmp/fruit apple red      a new database with one entry
@@ -73,7 +74,7 @@ Examples:
 
     /// Print the value of a key
     #[command(after_help = "\
-Exit status 1 if the key is not there.
+Exit status 1 if the key is not there; 2 if that cannot be told, because of damage or another error.
 
 Examples:
   terrace get DB apple
@@ -97,7 +98,8 @@ command returns. In a keyspace with expiry the new value lives as long as --ttl 
 keyspace says. While another process has the database open the command fails at once and changes
 nothing; with --wait SECONDS it waits for it.
 
-Exit status 1, and nothing changed, if the value is another one; 2 if the database is busy.
+Exit status 1, and nothing changed, if the value is another one; 2 if that cannot be told: the
+database is busy or damaged, or there is another error.
 
 Examples:
   terrace cas DB leader anna --if-absent         the first one wins
@@ -140,7 +142,7 @@ entries of keyspaces are among them, as !NAME!KEY; those of Terrace itself, !$te
 out unless --prefix or --from begins with that.
 
 Exit status 1 if a damaged log was cut, as a warning says then: what is printed lacks what is behind
-the damage.
+the damage. 2 if damage or another error ended the scan.
 
 Examples:
   terrace scan DB                                everything
@@ -185,7 +187,7 @@ keyspaces, their settings and times of expiry, and leaves prepared transactions 
 it has the entries that are there now, without their times.
 
 Exit status 1 if a damaged log was cut, as a warning says then: the dump is written, and lacks what
-is behind the damage.
+is behind the damage. 2 if damage or another error ended the dump.
 
 Examples:
   terrace dump DB > entries.txt                  one entry a line: key, TAB, value
@@ -217,7 +219,8 @@ keyspaces within it, all of it or nothing, and durably.
 In a keyspace that is created with --expiry entries may have a time to live: put --ttl SECONDS, or
 --ttl SECONDS of the keyspace. After it no command shows them, and compactions remove them.
 
-Exit status 1 if there is no keyspace of that name, in the commands with --keyspace, too.
+Exit status 1 if there is no keyspace of that name, in the commands with --keyspace, too; 2 if
+damage or another error leaves that open.
 
 Examples:
   terrace keyspace create DB users               --create makes the database, too
@@ -239,7 +242,7 @@ seconds. `list` prints name, number of writes, and `prepared`, or `overtaken` if
 knows no locks has written one of its keys: such a transaction can only be rolled back. A decision
 is durable when the command returns.
 
-Exit status 1 if there is no transaction of that name.
+Exit status 1 if there is no transaction of that name; 2 if damage or another error leaves that open.
 
 Examples:
   terrace prepared list DB
@@ -270,7 +273,7 @@ Examples:
 Which kind of file it is follows from its name or, failing that, from what is in it. Nothing but
 this one file is read, so files of a damaged database can be looked at too.
 
-Exit status 1 if the file is damaged.
+Exit status 1 if the file is damaged, 2 if it cannot be read.
 
 Examples:
   terrace inspect DB/000005.ldb                  footer, index and blocks of a table

@@ -1,4 +1,7 @@
 //! How a command ends when it does not end well: a message for standard error and an exit status.
+//!
+//! The statuses are grep's: 1 is an answer, 2 an error, so that a script can tell them apart.
+//! Damage is an answer of the commands that look for it, and an error of all others.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -8,9 +11,10 @@ use terrace::ErrorKind;
 
 use crate::text;
 
-/// The key is not there, or damage was found.
-const STATUS_FOUND_WANTING: u8 = 1;
-/// Wrong usage, or any failure that says nothing about the data.
+/// The command did its work, and the answer is no: nothing is there, the value is another one,
+/// there is damage in what was checked, or a part is missing in what was printed or copied.
+const STATUS_NEGATIVE: u8 = 1;
+/// The command failed: wrong usage, damage that it met, or any other failure.
 pub(crate) const STATUS_ERROR: u8 = 2;
 
 /// A shell's status of a command that SIGINT ended.
@@ -19,12 +23,14 @@ const STATUS_INTERRUPTED: u8 = 130;
 /// The reason why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The key that was asked for does not exist.
+    /// The key or the name that was asked for does not exist, or the value is another one.
     Missing(String),
     /// The command did what it could, and a warning has said what is missing.
     Incomplete(String),
     /// Damage that the command's own output has described already.
     Damage,
+    /// Damage that kept a command from going on which looks for damage.
+    FoundDamage(terrace::Error),
     /// Another process has the database open.
     Busy(String),
     /// The database refused.
@@ -59,6 +65,16 @@ impl Failure {
         }
     }
 
+    /// Damage is what the command looks for, and not an error.
+    pub(crate) fn of_check(failure: impl Into<Failure>) -> Self {
+        match failure.into() {
+            Failure::Database(error) if error.kind() == ErrorKind::Corruption => {
+                Failure::FoundDamage(error)
+            }
+            other => other,
+        }
+    }
+
     /// The engine did not open, check, repair or remove the database in `path`.
     pub(crate) fn of_engine(path: &Path, error: terrace::Error) -> Self {
         if error.kind() != ErrorKind::Busy {
@@ -83,10 +99,10 @@ impl Failure {
 
     pub(crate) fn status(&self) -> u8 {
         match self {
-            Failure::Missing(_) | Failure::Incomplete(_) | Failure::Damage => STATUS_FOUND_WANTING,
-            Failure::Database(error) if error.kind() == ErrorKind::Corruption => {
-                STATUS_FOUND_WANTING
-            }
+            Failure::Missing(_)
+            | Failure::Incomplete(_)
+            | Failure::Damage
+            | Failure::FoundDamage(_) => STATUS_NEGATIVE,
             Failure::Database(_) | Failure::Busy(_) | Failure::Other(_) | Failure::Usage(_) => {
                 STATUS_ERROR
             }
@@ -125,7 +141,7 @@ impl fmt::Display for Failure {
             | Failure::Other(message)
             | Failure::Usage(message) => f.write_str(message),
             Failure::Interrupted => f.write_str("interrupted"),
-            Failure::Database(error) => error.fmt(f),
+            Failure::Database(error) | Failure::FoundDamage(error) => error.fmt(f),
             Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),
         }
     }

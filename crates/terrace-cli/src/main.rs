@@ -1,8 +1,8 @@
 //! The command `terrace`: look into, change, check and measure a Terrace or LevelDB database.
 //!
 //! One process, one command, one database. Standard output carries data and nothing else; messages
-//! and progress go to standard error. The exit status is 0, 1 (the key is not there, or damage was
-//! found) or 2 (wrong usage, or any other failure).
+//! and progress go to standard error. The exit status is 0, 1 (the answer is no) or 2 (an error), as
+//! `failure` says.
 
 mod advise;
 mod args;

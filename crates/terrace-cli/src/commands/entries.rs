@@ -161,10 +161,8 @@ impl GetArgs {
             out.json(&json!({ "key": to_json(form.notation, &key), "value": shown }))?;
         }
         let Some(value) = value else {
-            return Err(Failure::Missing(format!(
-                "no entry for the key {}",
-                form.notation.in_message(&key)
-            )));
+            let message = format!("no entry for the key {}", form.notation.in_message(&key));
+            return Err(session.unless_whole(Failure::Missing(message)));
         };
         match (self.raw, form.json) {
             (true, _) => out.bytes(&value),

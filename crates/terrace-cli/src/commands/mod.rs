@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
         let names = if args.names.is_empty() { &self.keyspace } else { &args.names };
         match names.is_empty() {
             true => Ok(Scope::default()),
-            false => Scope::of(self.db()?, names),
+            false => Scope::of(self.db()?, names).map_err(|missing| self.unless_whole(missing)),
         }
     }
 
@@ -121,12 +121,28 @@ impl<'a> Session<'a> {
 
     /// Fails if recovery left writes out of the database, of which `what` was made or printed.
     pub(crate) fn require_whole(&self, what: &str) -> Result<()> {
-        match self.db.get() {
-            Some(opened) if opened.lacks_writes => Err(Failure::Incomplete(format!(
+        match self.lacks_writes() {
+            true => Err(Failure::Incomplete(format!(
                 "{what} is incomplete: it lacks what was left out of the log"
             ))),
-            _ => Ok(()),
+            false => Ok(()),
         }
+    }
+
+    /// `failure`, and no answer if recovery left writes out of the database: what is missing may be
+    /// among them.
+    pub(crate) fn unless_whole(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Missing(message) if self.lacks_writes() => {
+                Failure::Other(format!("{message} (what was left out of the log is not known)"))
+            }
+            other => other,
+        }
+    }
+
+    /// Whether recovery left writes out of the database.
+    fn lacks_writes(&self) -> bool {
+        self.db.get().is_some_and(|opened| opened.lacks_writes)
     }
 
     /// The value of a key.

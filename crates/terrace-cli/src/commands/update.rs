@@ -80,11 +80,11 @@ impl Run for CasArgs {
         let (expected, value) = (expected.as_deref(), value.as_deref());
         match session.compare_and_swap((&scope, &key), expected, value, self.lifetime.ttl)? {
             true => Ok(()),
-            false => Err(Failure::Missing(format!(
+            false => Err(session.unless_whole(Failure::Missing(format!(
                 "{} {}; nothing was changed",
                 notation.in_message(&key),
                 if self.if_absent { "has a value" } else { "does not have the expected value" }
-            ))),
+            )))),
         }
     }
 }

@@ -53,7 +53,7 @@ impl VerifyCommand {
             .map_err(|error| Failure::of_engine(&self.db, error))
         });
         drop(progress);
-        let mut report = report?;
+        let mut report = report.map_err(Failure::of_check)?;
         report.notes.sort_by(|a, b| a.file.cmp(&b.file));
         if self.json {
             out.json(&json!({
@@ -135,7 +135,7 @@ impl RepairCommand {
                 .map_err(|error| Failure::of_engine(&self.db, error))
         });
         drop(progress);
-        let report = report?;
+        let report = report.map_err(Failure::of_check)?;
         if self.json {
             out.json(&json!({
                 "tables": report.tables,

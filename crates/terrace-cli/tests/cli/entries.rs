@@ -221,8 +221,8 @@ fn nothing_is_created_by_mistake() {
     // A damaged database is not one that is not there.
     tool.sample("broken");
     std::fs::remove_file(tool.path("broken/CURRENT")).expect("removed");
-    tool.run(&["put", "--create", "broken", "k", "v"]).fails(1, "CURRENT");
-    tool.run(&["put", "broken", "k", "v"]).fails(1, "CURRENT");
+    tool.run(&["put", "--create", "broken", "k", "v"]).fails(2, "CURRENT");
+    tool.run(&["put", "broken", "k", "v"]).fails(2, "CURRENT");
 }
 
 #[test]

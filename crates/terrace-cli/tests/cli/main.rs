@@ -7,6 +7,7 @@ mod entries;
 mod hostile;
 mod manual;
 mod shell;
+mod statuses;
 mod terminal;
 mod tool;
 mod transfer;

@@ -112,6 +112,13 @@ impl Ran {
         assert!(self.stderr.starts_with("terrace: "), "{}", self.stderr);
     }
 
+    /// Expects this status and a message behind others that holds `part`.
+    #[track_caller]
+    pub(crate) fn fails_after_warning(self, status: i32, part: &str) {
+        let message = self.stderr.lines().last().unwrap_or_default();
+        assert!(self.status == status && message.contains(part), "{self:?}");
+    }
+
     #[track_caller]
     pub(crate) fn json_lines(self) -> Vec<serde_json::Value> {
         let text = self.ok();

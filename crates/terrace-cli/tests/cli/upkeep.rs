@@ -183,8 +183,8 @@ fn damage_is_found_and_named() {
         text.contains("DAMAGE at 0: checksum mismatch\n") && text.contains("damaged in 1 place"),
         "{text}"
     );
-    tool.run(&["get", "db", "key00001"]).fails(1, "checksum");
-    tool.run(&["scan", "db"]).fails(1, "checksum");
+    tool.run(&["get", "db", "key00001"]).fails(2, "checksum");
+    tool.run(&["scan", "db"]).fails(2, "checksum");
     let line = format!("inspect {} --summary\n", table.display());
     let in_shell = tool.run_with(&["shell", "--create", "sound"], line.as_bytes());
     assert_eq!((in_shell.status, in_shell.stderr.as_str()), (1, ""), "it was said already");

@@ -60,7 +60,7 @@ impl InspectArgs {
     /// Goes on behind a file that cannot be read; the status is the worst of all.
     pub(crate) fn run(&self, usual: Form, out: &mut Output) -> Result<()> {
         if let [file] = self.files.as_slice() {
-            return self.run_on(file, usual, out);
+            return self.run_on(file, usual, out).map_err(Failure::of_check);
         }
         let form = self.form.over(usual);
         let mut status = 0;
@@ -69,7 +69,7 @@ impl InspectArgs {
                 true => out.json(&json!({ "file": file.to_string_lossy() }))?,
                 false => out.line(format!("{}:", file.display()))?,
             }
-            match self.run_on(file, usual, out) {
+            match self.run_on(file, usual, out).map_err(Failure::of_check) {
                 Ok(()) => {}
                 Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
                 Err(failure) => {
