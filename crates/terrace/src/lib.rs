@@ -62,9 +62,9 @@ pub use db::{
     Append, BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Counter, Cursor, Db,
     Entries, Event, EventListener, IngestOptions, Isolation, Keyspace, KeyspaceCursor,
     KeyspaceEntries, KeyspaceOptions, LevelStats, LoadReport, MemoryBudget, MergeOperator,
-    NUM_LEVELS, Options, PinnedValue, PreparedTransaction, Problem, Progress, PutOptions,
-    ReadOptions, RecoveryMode, RepairReport, SetUnion, Snapshot, Stats, TableFile, TableSummary,
-    TableWriter, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
+    NUM_LEVELS, Options, PinnedValue, PrepareError, PreparedTransaction, Problem, Progress,
+    PutOptions, ReadOptions, RecoveryMode, RepairReport, SetUnion, Snapshot, Stats, TableFile,
+    TableSummary, TableWriter, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
     TransactionOptions, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{

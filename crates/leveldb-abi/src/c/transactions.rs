@@ -52,7 +52,7 @@ unsafe fn hand_out_value(value: Option<Vec<u8>>, length: *mut usize) -> *mut c_c
     malloc_copy(&value)
 }
 
-/// Ends a transaction by a commit, or says why it cannot.
+/// Ends a transaction by `commit`, which takes it, or says why it cannot.
 ///
 /// # Safety
 /// `transaction` is null or leads to a transaction that nobody else uses until the call returns;
@@ -60,14 +60,14 @@ unsafe fn hand_out_value(value: Option<Vec<u8>>, length: *mut usize) -> *mut c_c
 unsafe fn end(
     transaction: *mut CTransaction,
     errptr: *mut *mut c_char,
-    commit: impl FnOnce(Transaction) -> Result<()>,
+    commit: impl FnOnce(&mut Option<Transaction>) -> Result<()>,
 ) -> c_int {
     let committed = guarded(|| {
         // SAFETY: guaranteed by the caller.
         let found = unsafe { transaction.as_mut() };
         let found = found.ok_or_else(|| Error::invalid_argument("transaction is null"))?;
         found.get()?;
-        found.0.take().map_or(Ok(()), commit)
+        commit(&mut found.0)
     });
     let Err(error) = committed else { return COMMITTED };
     // SAFETY: guaranteed by the caller.
@@ -190,13 +190,20 @@ export! {
         txn: *mut CTransaction, options: *const CWriteOptions, errptr: *mut *mut c_char,
     ) -> c_int {
         let options = write_options(options);
-        end(txn, errptr, |txn| txn.commit_with(options))
+        end(txn, errptr, |txn| txn.take().map_or(Ok(()), |txn| txn.commit_with(options)))
     }
 
     /// Makes the transaction durable and keeps its keys locked, or says why not.
     fn terrace_transaction_prepare(
         txn: *mut CTransaction, name: *const c_char, namelen: usize, errptr: *mut *mut c_char,
     ) -> c_int {
-        end(txn, errptr, |txn| txn.prepare(argument(name, namelen, "name")?))
+        end(txn, errptr, |txn| {
+            let name = argument(name, namelen, "name")?;
+            txn.take().map_or(Ok(()), |taken| taken.prepare(name)).map_err(|failed| {
+                let error = failed.error().clone();
+                *txn = failed.into_transaction();
+                error
+            })
+        })
     }
 }

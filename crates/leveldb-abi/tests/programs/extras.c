@@ -357,8 +357,16 @@ static void TwoPhases(const char* dir) {
   leveldb_t* db = leveldb_open(options, name, &err);
   OK;
   terrace_transaction_t* mine = terrace_transaction_begin(db, 0, 0, &err);
-  CHECK(terrace_transaction_prepare(mine, "pay", 3, &err) == 2);
-  REFUSED("prepared_transactions");
+  for (int again = 0; again < 2; again++) {
+    CHECK(terrace_transaction_prepare(mine, "pay", 3, &err) == 2);
+    REFUSED("prepared_transactions");
+    CHECK(terrace_transaction_prepare(mine, NULL, 3, &err) == 2);
+    REFUSED("name");
+  }
+  terrace_transaction_put(mine, "a", 1, "0", 1, &err);
+  CHECK(terrace_transaction_commit(mine, NULL, &err) == 0);
+  OK;
+  CHECK(Has(db, "a", "0"));
   terrace_transaction_destroy(mine);
   terrace_options_set_prepared_transactions(options, 1);
   for (int round = 0; round < 4; round++) {
@@ -380,6 +388,15 @@ static void TwoPhases(const char* dir) {
     terrace_prepared_list(db, &count, FirstPrepared, &err);
     OK;
     CHECK(count == 1);
+    mine = terrace_transaction_begin(db, 0, 0, &err);
+    terrace_transaction_put(mine, "other", 5, "1", 1, &err);
+    OK;
+    CHECK(terrace_transaction_prepare(mine, "pay", 3, &err) == 2);
+    REFUSED("already");
+    CHECK(terrace_transaction_prepare(mine, "pay again", 9, &err) == 0);
+    CHECK(terrace_prepared_rollback(db, "pay again", 9, &err));
+    OK;
+    terrace_transaction_destroy(mine);
     if (round % 2) {
       terrace_transaction_destroy(late);
       late = NULL;

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use terrace::{
-    Db, Error, ErrorKind, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch,
+    Db, ErrorKind, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch,
     WriteOptions,
 };
 
@@ -304,14 +304,19 @@ impl<'a> Session<'a> {
         Ok(self.take_transaction()?.commit_with(WriteOptions::sync())?)
     }
 
-    /// Ends the transaction, which waits under `name` for its decision.
+    /// Ends the transaction, which waits under `name` for its decision. It stays open where that name
+    /// or the database does not allow it.
     pub(crate) fn prepare(&self, name: &[u8]) -> Result<()> {
-        let prepared = self.take_transaction()?.prepare(name);
-        let explained = |error: Error| match error.kind() {
-            ErrorKind::Io => error.context("it may be prepared all the same, see `prepared list`"),
-            _ => error.context("not prepared, but rolled back"),
+        let Err(failed) = self.take_transaction()?.prepare(name) else { return Ok(()) };
+        let error = failed.error().clone();
+        let transaction = failed.into_transaction();
+        let outcome = match (&transaction, error.kind()) {
+            (Some(_), _) => "not prepared, the transaction is open",
+            (None, ErrorKind::Io) => "it may be prepared all the same, see `prepared list`",
+            (None, _) => "not prepared, but rolled back",
         };
-        prepared.map_err(|error| explained(error).into())
+        self.transaction.replace(transaction);
+        Err(error.context(outcome).into())
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {

@@ -68,7 +68,7 @@ pub use self::read::snapshot::Snapshot;
 pub use self::repair::{RepairReport, repair};
 pub use self::stats::{LevelStats, Stats, TableFile};
 pub use self::transaction::{
-    Isolation, PreparedTransaction, TransactOptions, Transaction, TransactionCursor,
+    Isolation, PrepareError, PreparedTransaction, TransactOptions, Transaction, TransactionCursor,
     TransactionEntries, TransactionOptions,
 };
 pub use self::update::{Append, Counter, MergeOperator, SetUnion};

@@ -400,7 +400,7 @@ impl Version {
             // Values lie evenly, as far as anybody knows.
             let values = file.value_bytes();
             let of_values = u128::from(values) * u128::from(bytes) / u128::from(file.size.max(1));
-            Ok(bytes.saturating_add(u64::try_from(of_values).unwrap_or(u64::MAX)))
+            Result::Ok(bytes.saturating_add(u64::try_from(of_values).unwrap_or(u64::MAX)))
         };
         self.files().try_fold(0_u64, |sum, (_, file)| Ok(sum.saturating_add(before(file)?)))
     }

@@ -42,6 +42,10 @@ fn is_locked(db: &Db, key: &str) -> bool {
     }
 }
 
+fn is_free(db: &Db, key: &str) -> bool {
+    impatient(db).get_for_update(key).is_ok()
+}
+
 fn entries(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {
     db.iter().expect("iterates").collect::<Result<_>>().expect("reads")
 }
@@ -89,6 +93,68 @@ fn a_prepared_transaction_waits_for_its_decision() {
         }
     }
     assert_eq!(entries(&db).len(), 1, "no record is left");
+}
+
+/// A refusal that says nothing about the transaction leaves it open: for another name, or a commit.
+#[test]
+fn a_refused_name_leaves_the_transaction_as_it_was() {
+    let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+    let db = open(env.clone());
+    db.put("read", "0").unwrap();
+    let mut first = db.transaction();
+    first.put("a", "1");
+    first.prepare("pay").unwrap();
+    let too_long = [0; 1025];
+    for locking in [false, true] {
+        let names_refused: [&[u8]; 2] = [b"pay", &too_long];
+        let options = TransactionOptions::new().locking(locking);
+        let mut transaction = db.transaction_with(options);
+        assert!(transaction.get_for_update("read").unwrap().is_some());
+        transaction.put("b", "1");
+        transaction.set_savepoint();
+        transaction.put("b", "2");
+        for name in names_refused {
+            let refused = transaction.prepare(name).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+            transaction = refused.into_transaction().expect("it is open");
+            assert_eq!(transaction.get("b").unwrap().as_deref(), Some(&b"2"[..]));
+            assert_eq!(is_free(&db, "read"), !locking, "locks are kept, and no others taken");
+            assert!(is_free(&db, "b"));
+        }
+        // Its savepoint is there, and what it rests on counts.
+        transaction.rollback_to_savepoint().unwrap();
+        if !locking {
+            db.put("read", "1").unwrap();
+            let overtaken = transaction.prepare("late").unwrap_err();
+            assert_eq!(overtaken.kind(), ErrorKind::Conflict, "{overtaken}");
+            assert!(overtaken.into_transaction().is_none(), "it is rolled back");
+            continue;
+        }
+        transaction.prepare("another").unwrap();
+        for key in ["read", "b"] {
+            assert!(is_locked(&db, key), "{key}");
+        }
+        db.commit_prepared("another").unwrap();
+        assert_eq!(db.get("b").unwrap().as_deref(), Some(&b"1"[..]));
+    }
+    // It can be committed, too.
+    let mut last = db.transaction();
+    last.put("c", "1");
+    last = last.prepare("pay").unwrap_err().into_transaction().expect("it is open");
+    last.commit().unwrap();
+    assert!(db.contains_key("c").unwrap());
+    // So it is where the database has no prepared transactions, and for one that is serializable.
+    let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
+    let refused = db.transaction_with(serializable).prepare("serial").unwrap_err();
+    refused.into_transaction().expect("it is open").commit().unwrap();
+    db.rollback_prepared("pay").unwrap();
+    db.close().unwrap();
+    let plain = Db::open(PATH, Options::new().env(env)).unwrap();
+    let mut transaction = plain.transaction();
+    transaction.put("d", "1");
+    let refused = transaction.prepare("plain").unwrap_err();
+    refused.into_transaction().expect("it is open").commit().unwrap();
+    assert!(plain.contains_key("d").unwrap());
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn play(fs: &SimFs, rng: &mut Rng) -> std::result::Result<Vec<Trail>, String> {
             transaction.put(format!("{number}/{part}"), "mine");
         }
         let (prepare, prepared) = Call::of(fs, || transaction.prepare(number.to_string()));
-        prepared.map_err(text)?;
+        prepared.map_err(|error| error.to_string())?;
         trails.push(Trail { number, prepare, decision: None, overwrite: None });
         match rng.below(6) {
             0 => db.flush().map_err(text)?,

@@ -24,6 +24,7 @@ mod cursor;
 mod entries;
 mod options;
 mod own_writes;
+mod prepare;
 pub(in crate::db) mod prepared;
 pub(in crate::db) mod prepared_record;
 pub(in crate::db) mod prepared_recovery;
@@ -51,11 +52,11 @@ use crate::db::read::snapshot::Snapshot;
 pub use self::cursor::TransactionCursor;
 pub use self::entries::TransactionEntries;
 pub use self::options::{Isolation, TransactOptions, TransactionOptions};
+pub use self::prepare::PrepareError;
 pub use self::prepared::PreparedTransaction;
 
 use self::conflicts::{check_keys, write_unless_changed};
 use self::own_writes::{OwnWrites, Write};
-use self::prepared::Terms;
 
 /// Reads and writes that belong together. Made by [`Db::transaction`](crate::Db::transaction).
 ///
@@ -529,70 +530,6 @@ impl Transaction {
             &mut locks,
             options,
         )
-    }
-
-    /// Prepares the transaction for a commit in two phases. On return it is durable, and its keys
-    /// are locked until [`Db::commit_prepared`](crate::Db::commit_prepared) or
-    /// [`Db::rollback_prepared`](crate::Db::rollback_prepared) decides under its `name`, of 0 to
-    /// 1,024 bytes. Other writers of these keys wait for that: 10 seconds, or as long as their
-    /// [`lock_timeout`](crate::TransactionOptions::lock_timeout) says, and fail with
-    /// [`TimedOut`](crate::ErrorKind::TimedOut) then. Nothing that they write can make the commit
-    /// fail. After the end of the process, or a loss of power, the next open with
-    /// [`Options::prepared_transactions`](crate::Options::prepared_transactions) locks the keys
-    /// again.
-    ///
-    /// Its writes are not visible before it is committed. LevelDB and programs that open the
-    /// database without that option see an entry in the reserved keyspace, and obey no locks. What
-    /// they write is found at the next open, and such a transaction can only be rolled back.
-    ///
-    /// Locks that are not held yet are waited for as long as the transaction waits for locks; an
-    /// optimistic one for 1 second each. A prepared transaction is kept in memory, as one that is
-    /// not prepared is.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the name is in use or too long, if the database was opened without the
-    /// option, and if writes and keys are too large for one value of an entry; `NotSupported` for a
-    /// [`Serializable`](crate::Isolation::Serializable) transaction, because ranges have no locks,
-    /// and under a custom comparator. Else those of [`commit_with`](Self::commit_with).
-    ///
-    /// The transaction is rolled back then, with one exception: after `Io` it may be prepared all
-    /// the same, in [`Db::prepared_transactions`](crate::Db::prepared_transactions) at once or
-    /// after the next open. Roll it back by its name, or decide it as any other.
-    ///
-    /// # Example
-    /// ```
-    /// # use terrace::*;
-    /// # let options = Options::new().create_if_missing(true);
-    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
-    /// let db = Db::open("/db", options.prepared_transactions(true))?;
-    /// let mut transaction = db.transaction();
-    /// transaction.put("account", "90");
-    /// transaction.prepare("transfer 7")?;
-    /// assert_eq!(db.get("account")?, None);
-    /// // ... the other databases of the transfer are prepared as well ...
-    /// db.commit_prepared("transfer 7")?;
-    /// assert_eq!(db.get("account")?.as_deref(), Some(&b"90"[..]));
-    /// # Ok::<_, terrace::Error>(())
-    /// ```
-    pub fn prepare(mut self, name: impl AsRef<[u8]>) -> Result<()> {
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
-        }
-        if self.reads.is_some() {
-            return Err(Error::not_supported("a serializable transaction cannot be prepared"));
-        }
-        prepared::check(&self.core, name.as_ref())?;
-        let (core, batch, since) = (self.core.clone(), self.batch(), self.snapshot.sequence());
-        let locks = self.locks.take();
-        let checked = self.checked_keys(locks.as_ref()).into_iter().map(<[u8]>::to_vec).collect();
-        let manager = &core.writes.control.locks;
-        let owner = || manager.owner(manager.next_age(), TransactionOptions::new().lock_timeout);
-        let locks = locks.unwrap_or_else(owner);
-        let mut relied_on = std::mem::take(&mut self.relied_on);
-        relied_on.extend(locks.keys());
-        relied_on.retain(|key| self.writes.get(key).is_none());
-        let relied_on = relied_on.into_iter().collect();
-        prepared::prepare(&core, name.as_ref(), Terms { batch, relied_on, checked, since, locks })
     }
 
     /// The writes as a batch.

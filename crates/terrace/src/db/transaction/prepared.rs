@@ -70,9 +70,7 @@ impl fmt::Debug for PreparedTransaction {
 
 /// The contents of a transaction that is to be prepared.
 pub(super) struct Terms {
-    pub(super) batch: WriteBatch,
-    /// Keys that are not written, yet must not change.
-    pub(super) relied_on: Vec<Vec<u8>>,
+    pub(super) record: PreparedRecord,
     /// Keys that must not have been written since the sequence number `since`.
     pub(super) checked: Vec<Vec<u8>>,
     pub(super) since: SequenceNumber,
@@ -111,12 +109,7 @@ fn check_option(core: &DbImpl) -> Result<()> {
 /// Locks all keys of a transaction, checks it for conflicts and makes it durable. See
 /// [`Transaction::prepare`](super::Transaction::prepare).
 pub(super) fn prepare(core: &Arc<DbImpl>, name: &[u8], terms: Terms) -> Result<()> {
-    terms.batch.check()?;
-    let Terms { batch, relied_on, checked, since, mut locks } = terms;
-    let mut record = PreparedRecord { batch, relied_on, before: Vec::new() };
-    if record.touches_records() {
-        return Err(Error::invalid_argument("a key is one of those of prepared transactions"));
-    }
+    let Terms { mut record, checked, since, mut locks } = terms;
     let record_key = prepared_record::key(name);
     for key in record.keys().chain([record_key.as_slice()]) {
         locks.lock(key)?;

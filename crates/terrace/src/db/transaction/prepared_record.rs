@@ -7,6 +7,7 @@
 
 use crate::base::checksum;
 use crate::base::coding::{get_length_prefixed, get_varint32, put_length_prefixed, put_varint32};
+use crate::base::error::{Error, Result};
 use crate::write::batch::{Operation, WriteBatch};
 
 const PREFIX: &[u8] = b"!$terrace!prepared!";
@@ -58,6 +59,16 @@ impl Before {
 }
 
 impl PreparedRecord {
+    /// A record whose keys have not been looked at. Fails if it cannot be one.
+    pub(super) fn new(batch: WriteBatch, relied_on: Vec<Vec<u8>>) -> Result<Self> {
+        batch.check()?;
+        let record = PreparedRecord { batch, relied_on, before: Vec::new() };
+        match record.touches_records() {
+            true => Err(Error::invalid_argument("a key is one of those of prepared transactions")),
+            false => Ok(record),
+        }
+    }
+
     /// `None` if keys and writes are too large for one value of an entry.
     pub(super) fn encode(&self, name: &[u8]) -> Option<Vec<u8>> {
         let mut value = [FORMAT, &[0; CHECKSUM_SIZE]].concat();
