@@ -23,6 +23,8 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
         // instead.
         let _ = core.writes.sync_log(core.views.visible_sequence());
     }
+    // A writer that is delayed holds the commit lock.
+    core.background.throttle.lift();
     // A second close returns once the lock of the directory is free, too.
     let _one = core.shutting_down.lock();
     core.writes.leave_budget();

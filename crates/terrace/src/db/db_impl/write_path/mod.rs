@@ -407,8 +407,11 @@ impl WritePath {
         if self.logs.suspect.load(Ordering::Relaxed) {
             self.leave_suspect_log(commit)?;
         }
-        if let Some(duration) = self.background.throttle.charge(&mut commit.owed_nanos, bytes) {
-            self.files.env.sleep(duration);
+        if let Some(delay) = self.background.throttle.charge(&mut commit.owed_nanos, bytes) {
+            let sleep = |piece| self.files.env.sleep(piece);
+            // Work that has failed does not catch up.
+            let has_failed = || self.background.state.lock().error.is_some();
+            self.background.throttle.delay(delay, sleep, has_failed);
         }
         let switch_at = self.switch_at.load(Ordering::Relaxed);
         if commit.memtable.table().memory_usage() as u64 >= switch_at {
