@@ -100,7 +100,7 @@ impl Planner<'_> {
 
     /// The newest small files, if there are many: nothing is newer that has a smaller number than
     /// the one that they become.
-    fn pick_intra_level_0(&self) -> Option<Plan> {
+    pub(super) fn pick_intra_level_0(&self) -> Option<Plan> {
         // One at a time, or there would be one whenever level 0 is to be compacted.
         if self.busy.iter().any(|other| other.output_level == 0 && !other.files.is_empty()) {
             return None;

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
+use crate::base::mutation::mutated;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::{Version, key_range, total_size};
@@ -27,7 +28,12 @@ use super::plan::{Plan, Reason};
 /// compaction that is due.
 const READ_TRIGGERED_REWRITE: u64 = 4;
 
-/// What is left to do of a manual compaction.
+/// A step of a manual compaction ends where it rewrites this many times as many bytes of the next
+/// level as it may move there. More would keep level 0 waiting; less would rewrite much twice,
+/// since the last file of a step may be the first of the next one.
+const STEP_REWRITE: u64 = 2;
+
+/// A step of a manual compaction, or all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ManualRange<'a> {
     /// The first key; from the beginning without one.
@@ -57,6 +63,17 @@ impl ManualRange<'_> {
 impl Planner<'_> {
     /// The most urgent compaction that can begin now.
     pub(crate) fn pick(&self) -> Option<Plan> {
+        self.pick_due()
+            .or_else(|| self.pick_tombstones())
+            .or_else(|| self.pick_expired())
+            .or_else(|| self.pick_values())
+            .or_else(|| self.pick_seeks())
+            .or_else(|| self.pick_range_delete())
+            .or_else(|| self.pick_read_triggered())
+    }
+
+    /// The same, of levels that have too many files or bytes.
+    pub(crate) fn pick_due(&self) -> Option<Plan> {
         let mut scores: Vec<_> =
             (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -66,18 +83,16 @@ impl Planner<'_> {
             of_level_0 = self.pick_level_0();
         }
         let mut levels = due.iter().map(|(_, level)| *level);
-        levels
-            .find_map(|level| match level {
-                0 => of_level_0.plan.take(),
-                _ if Some(level) == of_level_0.awaited => None,
-                _ => self.pick_level(level),
-            })
-            .or_else(|| self.pick_tombstones())
-            .or_else(|| self.pick_expired())
-            .or_else(|| self.pick_values())
-            .or_else(|| self.pick_seeks())
-            .or_else(|| self.pick_range_delete())
-            .or_else(|| self.pick_read_triggered())
+        levels.find_map(|level| match level {
+            0 => of_level_0.plan.take(),
+            _ if Some(level) == of_level_0.awaited => None,
+            _ => self.pick_level(level),
+        })
+    }
+
+    /// A compaction within level 0, if level 0 has too many files.
+    pub(crate) fn pick_due_within_level_0(&self) -> Option<Plan> {
+        if self.score(0) >= 1.0 { self.pick_intra_level_0() } else { None }
     }
 
     /// The score of `level`: at 1 and above a compaction is due.
@@ -96,8 +111,13 @@ impl Planner<'_> {
     }
 
     fn pick_level(&self, level: usize) -> Option<Plan> {
-        let free =
-            self.version.by_overlap(&self.settings.keys, level).filter(|file| !self.is_busy(file));
+        // Of a large level, all of which may be kept from the next one, only this is asked quickly.
+        let is_free = |file: &&Arc<FileMeta>| {
+            let (from, to) = (file.smallest_user_key(), file.largest_user_key());
+            !self.is_busy(file)
+                && (!self.is_written_to(level + 1, from, to) || mutated("disjoint-compactions"))
+        };
+        let free = self.version.by_overlap(&self.settings.keys, level).filter(is_free);
         free.map(std::slice::from_ref)
             .find_map(|seed| self.plan(Reason::Size, level, level + 1, seed))
     }
@@ -251,6 +271,53 @@ impl Planner<'_> {
         })
     }
 
+    /// The last keys of the steps of a manual compaction of `level`: level 0 goes down in one
+    /// piece, deeper levels in steps, so that a whole database does not need twice its space, and
+    /// so that automatic compactions wait for one step at most.
+    ///
+    /// They are chosen before the first step. Were they chosen one by one, what comes into the
+    /// level meanwhile would add steps, without an end where much is written.
+    pub(crate) fn manual_steps(
+        &self,
+        level: usize,
+        in_place: bool,
+        range: &ManualRange<'_>,
+    ) -> Vec<Option<Vec<u8>>> {
+        if level == 0 {
+            return vec![range.to.map(<[u8]>::to_vec)];
+        }
+        let keys = &self.settings.keys;
+        let below = |file: &FileMeta| {
+            let (from, to) = (file.smallest_user_key(), file.largest_user_key());
+            match !in_place && level + 1 < NUM_LEVELS {
+                true => {
+                    total_size(&self.version.overlapping(keys, level + 1, Some(from), Some(to)))
+                }
+                false => 0,
+            }
+        };
+        let limit = EXPANSION_LIMIT * self.settings.max_file_size;
+        let (mut moved, mut rewritten) = (0_u64, 0_u64);
+        let mut ends: Vec<Option<Vec<u8>>> = Vec::new();
+        let files = range.files(self.version, keys, level);
+        for (at, file) in files.iter().enumerate() {
+            moved = file.value_bytes().saturating_add(file.size).saturating_add(moved);
+            rewritten = rewritten.saturating_add(below(file));
+            let is_last = at + 1 == files.len();
+            if is_last || moved >= limit || rewritten >= STEP_REWRITE * limit {
+                ends.push(Some(file.largest_user_key().to_vec()));
+                (moved, rewritten) = (0, 0);
+            }
+        }
+        // Not beyond the range.
+        if let (Some(Some(last)), Some(to)) = (ends.last_mut(), range.to)
+            && keys.compare(last, to).is_gt()
+        {
+            *last = to.to_vec();
+        }
+        ends
+    }
+
     /// The files of `level` in an inclusive range, compacted into the next level or, at the bottom,
     /// rewritten in place.
     pub(crate) fn manual(
@@ -260,17 +327,8 @@ impl Planner<'_> {
         range: &ManualRange<'_>,
     ) -> Option<Plan> {
         let files = range.files(self.version, &self.settings.keys, level);
-        // Deep levels in bites, so that a whole database does not need twice its space.
-        let bite = EXPANSION_LIMIT * self.settings.max_file_size;
-        let mut taken = 0;
-        let count = files.iter().take_while(|file| {
-            let fits = level == 0 || taken < bite;
-            taken = file.value_bytes().saturating_add(file.size).saturating_add(taken);
-            fits
-        });
-        let count = count.count();
         let output_level = if in_place { level } else { level + 1 };
-        let mut plan = self.plan(Reason::Manual, level, output_level, &files[..count])?;
+        let mut plan = self.plan(Reason::Manual, level, output_level, &files)?;
         plan.is_trivial_move = false;
         Some(plan)
     }

@@ -16,11 +16,13 @@ use terrace_testkit::scale::scaled;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::MAX_SEQUENCE;
 use crate::base::locks::{Mutex, explore};
+use crate::compaction::limits::LEVEL_0_TRIGGER;
 use crate::env::explored::ExploredEnv;
 use crate::write::batch::WriteBatch;
 
 use crate::db::db::Db;
 use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::background::manual::CompactOptions;
 use crate::db::options::{Options, WriteOptions};
 use crate::db::read::read_options::ReadOptions;
 use crate::db::transaction::{Isolation, TransactionOptions};
@@ -403,6 +405,53 @@ fn no_transaction_and_no_update_is_lost_under_every_schedule() {
     println!(
         "no_transaction_and_no_update_is_lost: {schedules} schedules of both, flushes and \
          compactions"
+    );
+}
+
+/// Level 0 has enough tables for automatic compactions again and again, whose inputs are those of
+/// two manual ones.
+#[test]
+fn manual_and_automatic_compactions_end_under_every_schedule() {
+    const LAST: u64 = 8;
+    let count = scaled(10_000);
+    explore(count, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        write_pairs(&db, LAST);
+        let start = |work: fn(&Db)| {
+            let db = db.clone();
+            thread::spawn(move || work(&db))
+        };
+        let threads = [
+            start(|db| {
+                for value in LAST + 1..=2 * LAST {
+                    let mut batch = WriteBatch::new();
+                    batch.put("left", value.to_string());
+                    batch.put("right", value.to_string());
+                    db.write_with(&batch, WriteOptions::new()).expect("writes");
+                    db.flush().expect("flushes");
+                }
+            }),
+            start(read_pairs),
+            start(|db| db.compact_range::<&[u8]>(..).expect("compacts")),
+            start(|db| {
+                let all = CompactOptions::new().force(true);
+                db.compact_range_with(..="left", all).expect("compacts");
+            }),
+            start(|db| db.delete_range("middle".."middle 2").expect("deletes")),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(2 * LAST));
+        db.wait_idle().expect("comes to rest");
+        assert!(db.files().iter().filter(|table| table.level == 0).count() < LEVEL_0_TRIGGER);
+        let state = db.core().background.state.lock();
+        assert!(state.is_idle() && state.reservations.is_empty() && state.manual.is_idle());
+        drop(state);
+        db.close().expect("closes");
+    });
+    println!(
+        "manual_and_automatic_compactions_end: {count} schedules of both, flushes, readers and a \
+         range delete"
     );
 }
 

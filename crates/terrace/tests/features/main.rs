@@ -13,6 +13,7 @@ mod inspect;
 mod intra_level_0;
 mod keyspace_faults;
 mod keyspaces;
+mod manual_compaction;
 mod memory_budget;
 mod mixed;
 mod range_delete;

@@ -342,9 +342,12 @@ fn a_manual_compaction_ends_at_the_bottom() {
     let planner = Planner { version: &deep, settings: &settings, busy: &[] };
     let all = ManualRange::default();
     assert_eq!(chosen(planner.manual(6, false, &all)), None);
-    // In bites.
+    // In steps.
+    let steps = planner.manual_steps(6, true, &all);
+    assert_eq!(steps, [Some(b"d".to_vec()), Some(b"f".to_vec())]);
+    let first = ManualRange { to: steps[0].as_deref(), ..all };
     assert_eq!(
-        chosen(planner.manual(6, true, &all)),
+        chosen(planner.manual(6, true, &first)),
         Some((Reason::Manual, 6, 6, vec![5, 6], vec![], false))
     );
     let beyond = ManualRange { from: Some(b"x"), ..all };
@@ -353,16 +356,80 @@ fn a_manual_compaction_ends_at_the_bottom() {
 
 /// Under an order that is not bytewise nobody knows the next key.
 #[test]
-fn a_bite_of_a_manual_compaction_is_not_taken_twice() {
-    // The first was written by the bite before, which ended at c.
+fn a_step_of_a_manual_compaction_is_not_taken_twice() {
+    // The first was written by the step before, which ended at c.
     let deep = version(&[(6, 5, 60, "a", "c"), (6, 6, 60, "d", "f"), (6, 7, 1, "g", "h")]);
     let settings = settings(false);
     let planner = Planner { version: &deep, settings: &settings, busy: &[] };
     let rest = ManualRange { reached: Some(b"c"), ..ManualRange::default() };
-    let plan = chosen(planner.manual(6, true, &rest)).expect("a plan");
+    let steps = planner.manual_steps(6, true, &rest);
+    assert_eq!(steps, [Some(b"f".to_vec()), Some(b"h".to_vec())]);
+    let next = ManualRange { to: steps[0].as_deref(), ..rest };
+    let plan = chosen(planner.manual(6, true, &next)).expect("a plan");
     assert_eq!(plan.3, [6]);
     let last = ManualRange { reached: Some(b"h"), ..rest };
     assert_eq!(chosen(planner.manual(6, true, &last)), None);
+}
+
+#[test]
+fn a_step_of_a_manual_compaction_is_bounded_by_what_it_moves_and_by_what_it_rewrites() {
+    let steps = |version: &Version, level, in_place, range: ManualRange<'_>| {
+        let planner = Planner { version, settings: &settings(false), busy: &[] };
+        let ends = planner.manual_steps(level, in_place, &range).into_iter();
+        ends.map(|end| end.map(|end| String::from_utf8(end).expect("text"))).collect::<Vec<_>>()
+    };
+    let ends = |ends: &[&str]| ends.iter().map(|end| Some(end.to_string())).collect::<Vec<_>>();
+    let all = ManualRange::default();
+    let files = version(&[
+        (1, 5, 1, "a", "c"),
+        (1, 6, 1, "d", "f"),
+        (1, 7, 30, "g", "i"),
+        (1, 8, 30, "k", "m"),
+        (1, 9, 1, "p", "r"),
+        (2, 10, 90, "a", "b"),
+        (2, 11, 90, "e", "e"),
+        (2, 12, 20, "q", "z"),
+    ]);
+    // Behind 180 MB below, and behind 60 MB of its own.
+    assert_eq!(steps(&files, 1, false, all), ends(&["f", "m", "r"]));
+    assert_eq!(steps(&files, 1, true, all), ends(&["m", "r"]));
+    let part = ManualRange { from: Some(b"e"), to: Some(b"l"), ..all };
+    assert_eq!(steps(&files, 1, false, part), ends(&["l"]));
+    assert_eq!(steps(&files, 3, false, all), ends(&[]));
+    // Level 0 goes in one piece.
+    assert_eq!(steps(&files, 0, false, all), [None]);
+    assert_eq!(steps(&files, 0, false, part), ends(&["l"]));
+}
+
+/// What came into a level since its steps were chosen goes along, and adds none.
+#[test]
+fn a_step_of_a_manual_compaction_takes_all_up_to_its_end() {
+    let files = version(&[(1, 5, 90, "a", "c"), (1, 6, 90, "d", "f"), (1, 7, 90, "g", "i")]);
+    let planner = Planner { version: &files, settings: &settings(false), busy: &[] };
+    let step = ManualRange { to: Some(b"f"), ..ManualRange::default() };
+    assert_eq!(chosen(planner.manual(1, false, &step)).expect("a plan").3, [5, 6]);
+}
+
+/// Beside a manual compaction.
+#[test]
+fn what_is_due_is_asked_for_alone() {
+    let mut files: Vec<File> = (0..12).map(|at| (0, 60 - 2 * at, 1, "a", "z")).collect();
+    let picks = |files: &[File], busy: &[Reservation]| {
+        let (version, settings) = (version(files), settings(true));
+        version.levels[0].iter().for_each(|file| file.set_has_successor(true));
+        let planner = Planner { version: &version, settings: &settings, busy };
+        (planner.pick_due(), planner.pick_due_within_level_0())
+    };
+    let (due, within) = picks(&files, &[]);
+    assert_eq!(due.map(|plan| (plan.level, plan.output_level)), Some((0, 1)));
+    assert_eq!(within.map(|plan| (plan.level, plan.output_level)), Some((0, 0)));
+    let (due, _) = picks(&files, &[reservation(&[], 1, "c", "d")]);
+    assert_eq!(due.map(|plan| (plan.level, plan.output_level)), Some((0, 0)));
+    // A read-triggered compaction would do.
+    files.truncate(3);
+    assert_eq!(pick(&version(&files), true, &[]).expect("a plan").0, Reason::ReadTriggered);
+    let (due, within) = picks(&files, &[]);
+    assert!(due.is_none() && within.is_none());
 }
 
 #[test]

@@ -66,6 +66,9 @@ impl Db {
     /// overwritten and deleted entries, and waits for it. `compact_range::<&[u8]>(..)` compacts
     /// everything. An excluded bound is treated as included.
     ///
+    /// Writes go on meanwhile, and automatic compactions do, beside this one and between its steps.
+    /// What is written after the call is compacted where it comes in the way.
+    ///
     /// ```
     /// # use terrace::*;
     /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));

@@ -138,7 +138,7 @@ pub(super) fn remove_ranges(core: &DbImpl, ranges: &KeyRanges, terms: &dyn Terms
     let _open = core.background.stay_open()?;
     let _one = core.views.range_deletes.one_at_a_time.lock();
     core.writes.flush()?;
-    let removed = core.background.manually(|| {
+    let removed = core.background.without_compactions(|| {
         let claim = Claim::new(&core.background);
         let mut remainders = Remainders::new(core);
         // Each attempt flushes what was written during the one before, so that little is left for

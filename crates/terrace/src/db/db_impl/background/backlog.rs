@@ -144,8 +144,8 @@ impl Background {
             limit: BYTES_LIMIT_TIMES * PENDING_COMFORTABLE,
             bytes_per_second: state.level_0_speed.get().max(DEEPER_SPEED),
         };
-        // Writers cannot speed a manual compaction up, which leaves others undone.
-        let deeper = Some(deeper).filter(|_| state.manual == 0);
+        // Writers cannot speed a manual compaction up, which fills deep levels beyond their limits.
+        let deeper = Some(deeper).filter(|_| state.manual.running == 0);
         self.throttle.set([flushes, files, bytes].into_iter().chain(deeper));
     }
 

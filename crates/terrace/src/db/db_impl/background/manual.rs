@@ -1,13 +1,15 @@
-//! Manual compactions.
+//! Manual compactions. Each is a sequence of steps of bounded size, between and beside which
+//! automatic compactions go on ([`turns`](super::turns)).
 
 use std::sync::Arc;
 
 use crate::base::error::{ErrorKind, Result};
+use crate::base::mutation::mutated;
 use crate::compaction::inputs::Planner;
 use crate::compaction::plan::Plan;
 use crate::compaction::planner::ManualRange;
 use crate::version::NUM_LEVELS;
-use crate::version::version::Version;
+use crate::version::version::{Version, key_range};
 
 use crate::db::db_impl::background::Background;
 
@@ -51,42 +53,89 @@ impl CompactOptions {
     }
 }
 
-/// The next compaction, its version, and its reservation.
-type Bite = (Arc<Plan>, Arc<Version>, u64);
+/// The next step, its version, and its reservation.
+type Step = (Arc<Plan>, Arc<Version>, u64);
 
-// Both go also when a listener or a comparator of the program's panics: a close would wait for
-// ever.
+// All of these go also when a listener or a comparator of the program's panics: a close would wait
+// for ever.
 
-/// Keeps automatic compactions waiting.
-struct Manual<'a>(&'a Arc<Background>);
+/// Has a close wait, and automatic compactions give way.
+struct Manual<'a> {
+    background: &'a Arc<Background>,
+    /// Whether no automatic compaction begins.
+    is_removal: bool,
+}
 
 impl<'a> Manual<'a> {
-    fn begin(background: &'a Arc<Background>) -> Self {
-        background.state.lock().manual += 1;
-        Manual(background)
+    fn begin(background: &'a Arc<Background>, is_removal: bool) -> Self {
+        let mut state = background.state.lock();
+        state.manual.running += 1;
+        state.manual.removals += usize::from(is_removal);
+        drop(state);
+        Manual { background, is_removal }
     }
 }
 
 impl Drop for Manual<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.manual -= 1;
-        self.0.schedule(&mut state);
-        self.0.changed.notify_all();
+        let mut state = self.background.state.lock();
+        state.manual.running -= 1;
+        state.manual.removals -= usize::from(self.is_removal);
+        self.background.schedule(&mut state);
+        self.background.changed.notify_all();
         drop(state);
-        self.0.files.purge();
+        self.background.files.purge();
     }
 }
 
-/// Keeps others away from files and key ranges.
+/// Keeps automatic compactions from taking files of a range deeper than a level.
+struct Floor<'a> {
+    background: &'a Arc<Background>,
+    id: u64,
+}
+
+impl Drop for Floor<'_> {
+    fn drop(&mut self) {
+        self.background.state.lock().manual.lift_floor(self.id);
+    }
+}
+
+/// A step that waits for compactions that are in the way.
+struct Waiting<'a> {
+    background: &'a Arc<Background>,
+    ticket: u64,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(background: &'a Arc<Background>, level: usize) -> Self {
+        let ticket = background.state.lock().manual.wait(level);
+        Waiting { background, ticket }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.background.state.lock();
+        state.manual.end_wait(self.ticket);
+        self.background.schedule(&mut state);
+        self.background.changed.notify_all();
+    }
+}
+
+/// Keeps others away from files and key ranges. Behind it automatic compactions have a turn.
 struct Reserved<'a> {
-    background: &'a Background,
+    background: &'a Arc<Background>,
     id: u64,
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.background.state.lock().release(self.id);
+        let mut state = self.background.state.lock();
+        state.release(self.id);
+        if !mutated("automatic-turns") {
+            let allowed = state.manual.allowed(true);
+            self.background.schedule_allowed(&mut state, allowed);
+        }
         self.background.changed.notify_all();
     }
 }
@@ -100,7 +149,8 @@ impl Background {
         to: Option<&[u8]>,
         options: CompactOptions,
     ) -> Result<()> {
-        self.manually(|| self.compact_levels(from, to, options))
+        let _manual = Manual::begin(self, false);
+        self.compact_levels(from, to, options)
     }
 
     /// Compacts level 0 and then level 1 downwards where they have anything of a range.
@@ -109,17 +159,16 @@ impl Background {
         from: &[u8],
         to: &[u8],
     ) -> Result<()> {
-        self.manually(|| {
-            (0..2).try_for_each(|level| self.compact_level(level, false, Some(from), Some(to)))
-        })
+        let _manual = Manual::begin(self, false);
+        (0..2).try_for_each(|level| self.compact_level(level, false, Some(from), Some(to)))
     }
 
     /// Does work that automatic compactions wait for.
-    pub(in crate::db) fn manually<T>(
+    pub(in crate::db) fn without_compactions<T>(
         self: &Arc<Self>,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let _manual = Manual::begin(self);
+        let _manual = Manual::begin(self, true);
         work()
     }
 
@@ -131,11 +180,8 @@ impl Background {
     ) -> Result<()> {
         let overlapping =
             |version: &Version, level| version.overlapping(&self.files.order.keys, level, from, to);
-        let version = self.views.current.load().version.clone();
-        let deepest = (0..NUM_LEVELS).rev().find(|&level| !overlapping(&version, level).is_empty());
-        let Some(deepest) = deepest else { return Ok(()) };
-        drop(version);
-        for level in 0..deepest.max(1) {
+        let Some((deepest, _floor)) = self.lay_floor(from, to) else { return Ok(()) };
+        for level in 0..deepest {
             self.compact_level(level, false, from, to)?;
         }
         // Tombstones that arrived at the bottom without a compaction hide nothing there.
@@ -153,6 +199,33 @@ impl Background {
         Ok(())
     }
 
+    /// The deepest level that will hold anything of a range, and what keeps automatic compactions
+    /// from taking it deeper: older entries would be there, below newer ones that stay. None if no
+    /// table overlaps the range.
+    fn lay_floor(
+        self: &Arc<Self>,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Option<(usize, Floor<'_>)> {
+        let keys = &self.files.order.keys;
+        // No compaction begins in between.
+        let mut state = self.state.lock();
+        let version = self.views.current.load().version.clone();
+        let levels: Vec<_> =
+            (0..NUM_LEVELS).map(|level| version.overlapping(keys, level, from, to)).collect();
+        let deepest = levels.iter().rposition(|files| !files.is_empty())?.max(1);
+        let (least, greatest) = key_range(keys, levels.iter().flatten())?;
+        // Compactions in progress may bring some of it deeper.
+        let written = state.reservations.iter().filter(|other| {
+            other.output_level < NUM_LEVELS
+                && keys.compare(&other.from, &greatest).is_le()
+                && keys.compare(&other.to, &least).is_ge()
+        });
+        let deepest = written.map(|other| other.output_level).fold(deepest, usize::max);
+        let id = state.manual.lay_floor(deepest + 1, least, greatest);
+        Some((deepest, Floor { background: self, id }))
+    }
+
     fn compact_level(
         self: &Arc<Self>,
         level: usize,
@@ -161,21 +234,29 @@ impl Background {
         to: Option<&[u8]>,
     ) -> Result<()> {
         let keys = &self.files.order.keys;
+        let all = ManualRange { from, to, reached: None };
         let mut reached: Option<Vec<u8>> = None;
-        loop {
-            let range = ManualRange { from, to, reached: reached.as_deref() };
-            let Some((plan, version, reservation)) = self.plan_manual(level, in_place, &range)?
+        for end in self.manual_steps(level, in_place, &all) {
+            let is_done = match (&reached, &end) {
+                (Some(reached), Some(end)) => keys.compare(reached, end).is_ge(),
+                _ => false,
+            };
+            if is_done {
+                continue;
+            }
+            let range = ManualRange { from, to: end.as_deref(), reached: reached.as_deref() };
+            let Some((plan, version, reservation)) = self.plan_step(level, in_place, &range)?
             else {
-                break;
+                continue;
             };
             let ends = plan.inputs[0].iter().map(|file| file.largest_user_key());
-            let end = ends.max_by(|a, b| keys.compare(a, b)).map(<[u8]>::to_vec);
+            reached = ends.max_by(|a, b| keys.compare(a, b)).map(<[u8]>::to_vec);
             let reserved = Reserved { background: self, id: reservation };
             let result = self.files.sparing(|| self.compact(&plan, &version, reservation));
-            drop(reserved);
-            // The inputs' space is free before the next bite needs some.
+            // The inputs' space is free before the next compaction needs some.
             drop((plan, version));
             self.files.purge();
+            drop(reserved);
             if let Err(error) = &result
                 && self.files.options.paranoid_checks
                 && error.kind() == ErrorKind::Corruption
@@ -183,26 +264,31 @@ impl Background {
                 self.fail(&mut self.state.lock(), error, false);
             }
             result?;
-            // Level 0 goes down in one piece; deeper levels in bites, from left to right.
-            let done = match (&end, to) {
-                (Some(end), Some(to)) => keys.compare(end, to).is_ge(),
-                _ => false,
-            };
-            if level == 0 || done || end == reached {
-                break;
-            }
-            reached = end;
         }
         Ok(())
     }
 
-    /// Plans the next bite, waiting for compactions that are in the way.
-    fn plan_manual(
+    fn manual_steps(
+        &self,
+        level: usize,
+        in_place: bool,
+        range: &ManualRange<'_>,
+    ) -> Vec<Option<Vec<u8>>> {
+        let version = self.views.current.load().version.clone();
+        let settings = self.plan_settings(false, 0);
+        let planner = Planner { version: &version, settings: &settings, busy: &[] };
+        planner.manual_steps(level, in_place, range)
+    }
+
+    /// Plans a step, waiting for compactions that are in the way.
+    fn plan_step(
         self: &Arc<Self>,
         level: usize,
         in_place: bool,
         range: &ManualRange<'_>,
-    ) -> Result<Option<Bite>> {
+    ) -> Result<Option<Step>> {
+        // Ends behind the lock.
+        let waiting = Waiting::begin(self, level);
         let mut state = self.state.lock();
         self.retry(&mut state)?;
         loop {
@@ -211,13 +297,16 @@ impl Background {
             if range.files(&version, &self.files.order.keys, level).is_empty() {
                 return Ok(None);
             }
-            let settings = self.plan_settings(false, 0);
-            let planner =
-                Planner { version: &version, settings: &settings, busy: &state.reservations };
-            if let Some(plan) = planner.manual(level, in_place, range) {
-                let id = state.reserve(|id| plan.reservation(id, &self.files.order.keys));
-                return Ok(Some((Arc::new(plan), version, id)));
+            if state.manual.is_first(waiting.ticket) {
+                let settings = self.plan_settings(false, 0);
+                let planner =
+                    Planner { version: &version, settings: &settings, busy: &state.reservations };
+                if let Some(plan) = planner.manual(level, in_place, range) {
+                    let id = state.reserve(|id| plan.reservation(id, &self.files.order.keys));
+                    return Ok(Some((Arc::new(plan), version, id)));
+                }
             }
+            drop(version);
             self.changed.wait(&mut state);
         }
     }

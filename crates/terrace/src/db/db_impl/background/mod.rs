@@ -24,6 +24,7 @@ pub(in crate::db) mod read_stats;
 pub(in crate::db) mod state;
 mod stay_open;
 mod stored_settings;
+mod turns;
 pub(in crate::db) mod write_memtable;
 
 use std::collections::HashMap;
@@ -47,6 +48,7 @@ use crate::db::db_impl::background::failure::{Failure, caught};
 use crate::db::db_impl::background::jobs::Jobs;
 use crate::db::db_impl::background::read_stats::ReadStats;
 use crate::db::db_impl::background::state::{BackgroundError, State};
+use crate::db::db_impl::background::turns::Automatic;
 use crate::db::db_impl::files::Files;
 use crate::db::db_impl::logs::Logs;
 use crate::db::db_impl::views::Views;
@@ -115,8 +117,13 @@ impl Background {
 
     /// Starts whatever background work is due. The caller holds the state lock.
     pub(in crate::db) fn schedule(self: &Arc<Self>, state: &mut State) {
+        let allowed = state.manual.allowed(false);
+        self.schedule_allowed(state, allowed);
+    }
+
+    fn schedule_allowed(self: &Arc<Self>, state: &mut State, allowed: Automatic) {
         if self.schedule_flushes(state) {
-            self.schedule_compactions(state);
+            self.schedule_compactions(state, allowed);
         }
     }
 
@@ -138,17 +145,23 @@ impl Background {
     }
 
     /// Plans compactions, which takes milliseconds where there are tens of thousands of tables.
-    fn schedule_compactions(self: &Arc<Self>, state: &mut State) {
-        while state.manual == 0 && state.compactions < self.compactions_at_once(state) {
+    fn schedule_compactions(self: &Arc<Self>, state: &mut State, allowed: Automatic) {
+        while allowed != Automatic::None && state.compactions < self.compactions_at_once(state) {
             let version = self.views.current.load().version.clone();
             let settings = PlanSettings {
                 gathers: self.gathers(state),
                 ..self.plan_settings(state.is_write_idle, state.range_delete_bytes)
             };
-            let planner =
-                Planner { version: &version, settings: &settings, busy: &state.reservations };
-            let Some(plan) = planner.pick().map(Arc::new) else {
-                if state.reservations.is_empty() {
+            let busy = state.manual.kept_from(&state.reservations);
+            let planner = Planner { version: &version, settings: &settings, busy: &busy };
+            let plan = match allowed {
+                Automatic::All => planner.pick(),
+                Automatic::Due => planner.pick_due(),
+                Automatic::WithinLevel0 => planner.pick_due_within_level_0(),
+                Automatic::None => None,
+            };
+            let Some(plan) = plan.map(Arc::new) else {
+                if allowed == Automatic::All && busy.is_empty() {
                     // All is one run: the allowance is not for what is written later.
                     state.range_delete_bytes = 0;
                 }
@@ -215,7 +228,7 @@ impl Background {
         if let Some(limit) = &self.rate_limiter {
             limit.lift();
         }
-        while !state.is_idle() || state.manual > 0 || state.loading > 0 {
+        while !state.is_idle() || state.manual.running > 0 || state.loading > 0 {
             self.changed.wait(&mut state);
         }
         drop(state);

@@ -13,6 +13,8 @@ use crate::log::LogWriter;
 use crate::memtable::MemTable;
 use crate::version::edit::NewFile;
 
+use crate::db::db_impl::background::turns::Manuals;
+
 /// A full memtable and the logs that hold the same entries, until it is flushed.
 pub(in crate::db) struct Immutable {
     pub(in crate::db) memtable: Arc<MemTable>,
@@ -81,8 +83,7 @@ pub(in crate::db) struct State {
     pub(in crate::db) compactions: usize,
     /// See [`PlanSettings`](crate::compaction::inputs::PlanSettings).
     pub(in crate::db) range_delete_bytes: u64,
-    /// Manual compactions in progress: automatic ones wait.
-    pub(in crate::db) manual: usize,
+    pub(in crate::db) manual: Manuals,
     pub(in crate::db) reservations: Vec<Reservation>,
     /// The reservations of automatic compactions, and whether they are to stop, because what they
     /// read is to go.
