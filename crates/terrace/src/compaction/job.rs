@@ -97,7 +97,8 @@ impl CompactionJob {
                 }
             }
             if has_moving && is_pointer(merged.key()) {
-                values_ahead.go_on(&mut merged, false, |pointers| self.ask_for_moving(pointers));
+                values_ahead
+                    .go_on(&mut merged, None, false, |pointers| self.ask_for_moving(pointers));
             }
             let key = merged.key();
             let entry = ParsedKey::parse(key).ok_or_else(|| {

@@ -6,6 +6,8 @@
 //! direction.
 //!
 //! Ranges that are known to be deleted are skipped: see [`deleted_ranges`](super::deleted_ranges).
+//! A scan with bounds ends at the first entry beyond the bound ahead, whatever that entry is: no
+//! deleted entries are passed there.
 //!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
@@ -15,9 +17,12 @@
 //! 3. Backward, the inner iterator stands just before all entries of the user key that is shown,
 //!    which is therefore kept here, key and value. What can be shown where it stands is shown as if
 //!    on the way forward.
+//! 4. Nothing beyond the bound ahead is shown. Callers begin at or within the bound behind, and
+//!    leave an entry at a bound that is left out.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
@@ -31,6 +36,7 @@ use crate::table::TableIter;
 use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
 use super::deleted_run::DeletedRun;
 use super::merged::Merged;
+use super::scan_bounds::ScanBounds;
 use super::values_ahead::{PointedValues, ValuesAhead};
 
 /// Entries to step over, forward or back, before another seek is made.
@@ -50,6 +56,7 @@ pub(crate) struct DbIter<K> {
     inner: Merged,
     keys: KeyOrder,
     sequence: SequenceNumber,
+    bounds: Option<Arc<ScanBounds>>,
     direction: Direction,
     valid: bool,
     /// Backward: what is shown. Forward: room for the key being skipped, and at a pointer the value.
@@ -83,6 +90,7 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             inner,
             keys,
             sequence,
+            bounds: None,
             direction: Direction::Forward,
             valid: false,
             saved_key: Vec::new(),
@@ -100,6 +108,15 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
     /// Has values that are pointed at left unread: what is shown in their place is no value.
     pub(crate) fn show_keys_only(&mut self) {
         self.is_of_keys = true;
+    }
+
+    /// Ends scans at these bounds, from the next seek on.
+    pub(crate) fn set_bounds(&mut self, bounds: Arc<ScanBounds>) {
+        self.bounds = Some(bounds);
+    }
+
+    pub(crate) fn bounds(&self) -> Option<&ScanBounds> {
+        self.bounds.as_deref()
     }
 
     pub(crate) fn keeper(&self) -> &K {
@@ -170,38 +187,36 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         self.find_backward();
     }
 
-    /// Moves to the first key at or after `key`.
+    /// Moves to the first key at or after `key`, which is not before the lower bound.
     pub(crate) fn seek(&mut self, key: &[u8]) {
         self.set_target(key);
-        self.seek_forward();
-    }
-
-    /// Returns how many entries were passed that this read does not see.
-    fn seek_forward(&mut self) -> usize {
         self.start(Direction::Forward);
         self.inner.seek(&self.target);
-        self.find_forward(false)
+        self.find_forward(false);
     }
 
-    /// Moves to the last key at or before `key`.
+    /// Moves to the last key at or before `key`, which is not behind the upper bound.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
         self.set_target(key);
-        let passed = self.seek_forward();
-        if self.valid && self.keys.compare(self.key(), user_key(&self.target)) == Ordering::Equal {
+        self.start(Direction::Forward);
+        self.inner.seek(&self.target);
+        if self.inner.status().is_err() {
             return;
         }
-        if self.status().is_err() {
-            return;
+        // The first entry of the key from here on is the one that counts; other keys do not.
+        let here = user_key(self.inner.key());
+        if self.inner.valid() && self.keys.compare(here, user_key(&self.target)).is_eq() {
+            match ParsedKey::parse(self.inner.key()).map(|entry| entry.kind) {
+                None => return self.fail(),
+                Some(EntryKind::Value) => self.valid = true,
+                Some(EntryKind::Pointer) => self.stop_at_pointer(),
+                Some(EntryKind::Deletion) => {}
+            }
+            if self.valid {
+                return self.leave_beyond_bound(false);
+            }
         }
-        self.start(Direction::Backward);
-        // Nothing between the key and where this stands is there for this read, which goes for the
-        // way back, too. Where that is far, seeking is shorter.
-        if passed > MOST_STEPS {
-            put(&mut self.saved_key, user_key(&self.target));
-            self.seek_before_versions();
-        } else {
-            self.step_back();
-        }
+        self.step_back();
         self.find_backward();
     }
 
@@ -228,27 +243,24 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             return;
         }
         match self.short_step(|_| ()) {
-            Some(Some((tag, ()))) if self.shows(tag) => {}
-            Some(_) => {
-                self.find_forward(false);
-            }
+            Some(Some((tag, ()))) if self.shows(tag) => self.leave_beyond_bound(true),
+            Some(_) => self.find_forward(false),
             None => self.long_step(),
         }
     }
 
     /// [`next`](Self::next), and shows key and value of the entry that is there then. False if
     /// there is none. Most steps are within a block, whose iterator is at hand; asking for the
-    /// entry from here again would cost as much as the step.
+    /// entry from here again would cost as much as the step. Without bounds only.
     #[inline]
     pub(crate) fn next_with(&mut self, mut show: impl FnMut(&[u8], &[u8])) -> bool {
+        debug_assert!(self.bounds.is_none(), "the next entry is shown as soon as it is there");
         if !self.valid {
             return false;
         }
         match self.short_step(|table| show(user_key(table.key()), table.value())) {
             Some(Some((tag, ()))) if self.shows(tag) => return true,
-            Some(_) => {
-                self.find_forward(false);
-            }
+            Some(_) => self.find_forward(false),
             None => self.long_step(),
         }
         self.resolve();
@@ -293,17 +305,38 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         internal_key::tag_sequence(tag) <= self.sequence && tag as u8 == EntryKind::Value as u8
     }
 
+    /// Leaves the entry that is shown where the inner iterator stands, if it is beyond the bound
+    /// ahead.
+    #[inline]
+    fn leave_beyond_bound(&mut self, is_forward: bool) {
+        if self.bounds.is_some() && self.is_beyond_bound(is_forward) {
+            self.leave();
+        }
+    }
+
+    /// Whether the inner iterator stands beyond the bound ahead. Out of line: a step without bounds
+    /// stays short.
+    #[inline(never)]
+    fn is_beyond_bound(&self, is_forward: bool) -> bool {
+        let bounds = self.bounds.as_deref().zip(internal_key::split(self.inner.key()));
+        bounds.is_some_and(|(bounds, (key, _))| bounds.is_beyond(key, is_forward))
+    }
+
     fn save_current_key(&mut self) {
         put(&mut self.saved_key, user_key(self.inner.key()));
     }
 
-    /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over
-    /// `saved_key` first. Returns how many entries were passed.
-    fn find_forward(&mut self, mut skip: bool) -> usize {
+    /// Finds the next entry to show, from where the inner iterator stands, up to the upper bound;
+    /// `skip` passes over `saved_key` first.
+    fn find_forward(&mut self, mut skip: bool) {
         self.valid = false;
         self.is_pending = false;
-        let (mut passed, mut unseen, mut deleted) = (0, 0, DeletedRun::default());
+        let is_bounded = self.bounds.is_some();
+        let (mut unseen, mut deleted) = (0, DeletedRun::default());
         while self.inner.valid() {
+            if is_bounded && self.is_beyond_bound(true) {
+                break;
+            }
             let Some(entry) = ParsedKey::parse(self.inner.key()) else {
                 self.fail();
                 break;
@@ -327,7 +360,6 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
                         skip = true;
                         if deleted.add() && self.skip_deleted_range(&mut deleted) {
                             skip = false;
-                            passed += MOST_STEPS;
                             continue;
                         }
                     }
@@ -339,12 +371,10 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
                 unseen = 0;
                 skip = self.pass_versions(skip);
             }
-            passed += 1;
         }
         if deleted.is_worth_a_note() {
-            self.note(deleted);
+            self.note(deleted, true);
         }
-        passed
     }
 
     /// Forward, after many entries that were not seen: goes to the next entry, or to the one of
@@ -379,7 +409,7 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             return;
         }
         match self.short_step_back(|_| ()) {
-            Some(Some((tag, ()))) if self.shows(tag) => {}
+            Some(Some((tag, ()))) if self.shows(tag) => self.leave_beyond_bound(false),
             Some(_) => self.find_backward(),
             None => self.long_step_back(),
         }
@@ -388,6 +418,7 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
     /// [`prev`](Self::prev), and shows key and value as [`next_with`](Self::next_with) does.
     #[inline]
     pub(crate) fn prev_with(&mut self, mut show: impl FnMut(&[u8], &[u8])) -> bool {
+        debug_assert!(self.bounds.is_none(), "the entry before is shown as soon as it is there");
         if !self.valid {
             return false;
         }
@@ -440,8 +471,9 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         self.find_backward();
     }
 
-    /// Finds the previous key to show. Backward, the versions of a key come oldest first, so the
-    /// last one that may be seen counts, and only the first entry of another key ends the search.
+    /// Finds the previous key to show, down to the lower bound. Backward, the versions of a key come
+    /// oldest first, so the last one that may be seen counts, and only the first entry of another
+    /// key ends the search.
     fn find_backward(&mut self) {
         // The only version of its key can be shown where it stands.
         if self.keys.is_bytewise()
@@ -451,12 +483,16 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             self.direction = Direction::Forward;
             self.valid = true;
             self.is_pending = false;
-            return;
+            return self.leave_beyond_bound(false);
         }
         self.direction = Direction::Backward;
         self.valid = false;
+        let is_bounded = self.bounds.is_some();
         let (mut found, mut passed, mut deleted) = (None, 0, DeletedRun::default());
         while self.inner.valid() {
+            if is_bounded && self.is_beyond_bound(false) {
+                break;
+            }
             let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
             if found.is_some()
                 && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less
@@ -492,15 +528,15 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         self.valid = found.is_some() && self.inner.status().is_ok();
         self.is_pending = self.valid && found == Some(EntryKind::Pointer);
         if deleted.is_worth_a_note() {
-            self.note(deleted);
+            self.note(deleted, false);
         }
         if !self.valid {
             self.direction = Direction::Forward;
         }
     }
 
-    /// At a deleted key, `saved_key`: skips the known range around it. Returns whether there is
-    /// one.
+    /// At a deleted key, `saved_key`: skips the known range around it, as far as the bounds go.
+    /// Returns whether there is one.
     #[cold]
     fn skip_deleted_range(&mut self, deleted: &mut DeletedRun) -> bool {
         if !self.keys.is_bytewise() {
@@ -520,6 +556,10 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
             return false;
         };
         deleted.begin_with(begin);
+        let end = match &self.bounds {
+            Some(bounds) => bounds.nearer(end, is_forward),
+            None => end,
+        };
         match end {
             Bound::Unbounded => {
                 self.inner.seek_to_last();
@@ -538,11 +578,19 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
 
     /// Reports the range that the scan has passed when it ends here.
     #[cold]
-    fn note(&mut self, deleted: DeletedRun) {
+    fn note(&mut self, deleted: DeletedRun, is_forward: bool) {
         if self.status().is_err() {
             return;
         }
-        let Some((from, to)) = deleted.range(self.valid.then(|| self.key())) else { return };
+        let end = match self.valid {
+            true => Some(self.key()),
+            // The bound has stopped it, unless there are no more keys.
+            false if self.inner.valid() => {
+                self.bounds.as_ref().and_then(|bounds| bounds.key_ahead(is_forward))
+            }
+            false => None,
+        };
+        let Some((from, to)) = deleted.range(end) else { return };
         if self.keeper.deleted_ranges().note(
             &from,
             to.as_deref(),
@@ -607,12 +655,13 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
         let length = self.saved_value.len().min(pointer.len());
         pointer[..length].copy_from_slice(&self.saved_value[..length]);
         let backward = self.direction == Direction::Backward;
-        let Self { inner, keeper, values_ahead, saved_value, .. } = self;
+        let Self { inner, keeper, values_ahead, saved_value, bounds, .. } = self;
+        let bounds = bounds.as_deref();
         let ahead =
             values_ahead.get_or_insert_with(|| Box::new(ValuesAhead::new(keeper.scan_length())));
         let ask = |pointers: &[ValuePointer]| keeper.ask_for_values(pointers);
-        ahead.go_on(inner, backward, ask);
-        let mut before_waiting = || ahead.begin(inner, backward, ask);
+        ahead.go_on(inner, bounds, backward, ask);
+        let mut before_waiting = || ahead.begin(inner, bounds, backward, ask);
         let read = keeper.read_value(&pointer[..length], saved_value, &mut before_waiting);
         if let Err(error) = read {
             self.valid = false;

@@ -15,6 +15,7 @@ mod deleted_run;
 pub(crate) mod level;
 pub(crate) mod merged;
 pub(crate) mod merging;
+pub(crate) mod scan_bounds;
 pub(crate) mod source;
 mod standing;
 pub(crate) mod values_ahead;

@@ -8,10 +8,12 @@
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::base::internal_key::user_key;
 use crate::base::value_pointer::ValuePointer;
 use crate::version::value_reader::{MOST_ASKED, ValueScanLength};
 
 use super::merged::Merged;
+use super::scan_bounds::ScanBounds;
 
 /// Values that are asked for at once, once a scan reads ahead, and at most.
 const FIRST: usize = 4;
@@ -69,10 +71,11 @@ impl ValuesAhead {
     }
 
     /// Before the scan reads the value where `inner` stands, or, backward, behind that: passes the
-    /// pointers that follow to `ask`, if it reads ahead and has come far enough.
+    /// pointers that follow within `bounds` to `ask`, if it reads ahead and has come far enough.
     pub(crate) fn go_on(
         &mut self,
         inner: &mut Merged,
+        bounds: Option<&ScanBounds>,
         backward: bool,
         ask: impl FnOnce(&[ValuePointer]),
     ) {
@@ -81,7 +84,7 @@ impl ValuesAhead {
         }
         self.read = self.read.saturating_add(1);
         if self.window > 0 {
-            self.ask(inner, backward, ask);
+            self.ask(inner, bounds, backward, ask);
         }
     }
 
@@ -89,16 +92,23 @@ impl ValuesAhead {
     pub(crate) fn begin(
         &mut self,
         inner: &mut Merged,
+        bounds: Option<&ScanBounds>,
         backward: bool,
         ask: impl FnOnce(&[ValuePointer]),
     ) {
         if self.window == 0 {
             self.window = FIRST;
-            self.ask(inner, backward, ask);
+            self.ask(inner, bounds, backward, ask);
         }
     }
 
-    fn ask(&mut self, inner: &mut Merged, backward: bool, ask: impl FnOnce(&[ValuePointer])) {
+    fn ask(
+        &mut self,
+        inner: &mut Merged,
+        bounds: Option<&ScanBounds>,
+        backward: bool,
+        ask: impl FnOnce(&[ValuePointer]),
+    ) {
         let expected = 1 + self.scan_length.expected();
         let goes_further = self.read > expected;
         let most = match goes_further {
@@ -113,6 +123,9 @@ impl ValuesAhead {
         pointers.clear();
         let mut bytes = 0;
         inner.show_ahead(backward, &mut |key, value| {
+            if bounds.is_some_and(|bounds| bounds.is_beyond(user_key(key), !backward)) {
+                return false;
+            }
             let pointer = ValuePointer::of_entry(key, value);
             bytes += pointer.map_or(0, |pointer| pointer.length);
             pointers.extend(pointer);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
-    Options, ReadOptions, repair, verify,
+    CompactOptions, CompactionFilter, Db, Entries, ErrorKind, FilterDecision, KeyspaceOptions,
+    MemEnv, Options, ReadOptions, repair, verify,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
@@ -267,6 +267,18 @@ fn a_flipped_bit_of_a_value_is_told_and_repaired() {
     assert!(!bounded.valid());
     bounded.status().expect("nothing failed");
     drop(bounded);
+    let count = |entries: Entries| entries.collect::<Result<Vec<_>, _>>().expect("reads").len();
+    assert_eq!(count(db.range(key(7)..key(10)).expect("a range")), 3);
+    assert_eq!(count(db.range(key(7)..=key(9)).expect("a range")), 3);
+    assert_eq!(count(db.prefix("key000").expect("a range")), 10);
+    let transaction = db.transaction();
+    let mut after = transaction.range(key(11)..key(13)).rev().map(|entry| entry.expect("reads"));
+    (11..13).rev().for_each(|number| {
+        assert_eq!(after.next(), Some((key(number).into_bytes(), value(number))));
+    });
+    assert_eq!(after.next(), None);
+    drop(after);
+    transaction.rollback();
     let problems = db.verify().expect("checks").problems;
     assert!(problems.len() == 1 && problems[0].message.contains("key0010"), "{problems:?}");
     drop(cursor);

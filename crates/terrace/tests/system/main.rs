@@ -1,6 +1,7 @@
 //! The operating system: its files, limits, refusals and ways to read.
 
 mod bad_input;
+mod bounded_scans;
 mod environments;
 mod handles;
 mod kept_filters;

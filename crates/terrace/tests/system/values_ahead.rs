@@ -159,6 +159,19 @@ fn a_scan_waits_for_few_of_the_values_that_it_reads() {
 }
 
 #[test]
+fn a_scan_asks_for_no_value_behind_its_bound() {
+    let (db, pages) = filled();
+    for backward in [false, true] {
+        let entries = db.range(key(1000)..key(1070)).unwrap();
+        let count = if backward { entries.rev().count() } else { entries.count() };
+        assert_eq!(count, 70);
+        let [waits, asked] = pages.take();
+        assert!(waits < 20, "{waits} waits");
+        assert!(asked < 70 * (SIZE as u64 + 100), "{asked} bytes asked for");
+    }
+}
+
+#[test]
 fn what_is_in_memory_is_not_asked_for() {
     let (db, pages) = filled();
     pages.all.store(true, Ordering::SeqCst);

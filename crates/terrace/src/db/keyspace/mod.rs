@@ -209,8 +209,11 @@ fn keyspaces_within(core: &Arc<DbImpl>, parent: &[u8]) -> Result<Vec<String>> {
 /// The names that follow `before` in keys: finds one, and skips to behind its keys.
 fn names_behind(core: &Arc<DbImpl>, before: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true).keys_only())?;
-    let mut next = Some([before, b"!"].concat());
+    let first = [before, b"!"].concat();
+    let mut options = ReadOptions::new().stored_values(true).keys_only();
+    options.upper_bound = prefix_end(&first);
+    let mut cursor = Cursor::new(core, &options)?;
+    let mut next = Some(first);
     while let Some(target) = next.take() {
         cursor.seek(&target);
         let Some((key, _)) = cursor.entry() else { break };

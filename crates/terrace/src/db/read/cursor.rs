@@ -1,14 +1,14 @@
 //! Iterators for users: a cursor to move about with, and ranges as Rust iterators.
 
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::iterator::db_iter::DbIter;
 use crate::iterator::deleted_ranges::Beginning;
 use crate::iterator::merged::Merged;
+use crate::iterator::scan_bounds::ScanBounds;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::read;
@@ -49,53 +49,32 @@ use crate::db::view::snapshot_list::SnapshotImpl;
 pub struct Cursor {
     /// Kept for as long as the cursor reads.
     _snapshot: Option<Arc<SnapshotImpl>>,
-    limits: Option<Box<Limits>>,
+    expiry: Option<Box<Expiry>>,
     /// Bytes of the present value's trailer, which are not shown.
     trailer: usize,
     /// The last one: fields are dropped in this order, and the core is its last one.
     iter: DbIter<Held>,
 }
 
-/// The entries that a cursor hides: those beyond the bounds of [`ReadOptions`], and expired ones.
-struct Limits {
-    keys: KeyOrder,
-    lower: Option<Vec<u8>>,
-    upper: Option<Vec<u8>>,
-    expiry: Option<Result<ExpiryCheck>>,
+/// Hides expired entries.
+struct Expiry {
+    check: Result<ExpiryCheck>,
     /// Why the cursor has stopped, if it could not tell what expires.
     failure: Option<Error>,
 }
 
-impl Limits {
-    fn new(
-        keys: &KeyOrder,
-        options: &ReadOptions,
-        expiry: Option<Result<ExpiryCheck>>,
-    ) -> Option<Box<Self>> {
-        let (lower, upper) = (options.lower_bound.clone(), options.upper_bound.clone());
-        let any = lower.is_some() || upper.is_some() || expiry.is_some();
-        any.then(|| Box::new(Limits { keys: keys.clone(), lower, upper, expiry, failure: None }))
-    }
-
-    fn is_below(&self, key: &[u8]) -> bool {
-        self.lower.as_ref().is_some_and(|lower| self.keys.compare(key, lower).is_lt())
-    }
-
-    fn is_above(&self, key: &[u8]) -> bool {
-        self.upper.as_ref().is_some_and(|upper| self.keys.compare(key, upper).is_ge())
-    }
-
+impl Expiry {
     /// Whether the value tells whether a key is there.
     fn needs_value(&self, key: &[u8]) -> bool {
-        matches!(&self.expiry, Some(Ok(check)) if check.may_expire(key))
+        matches!(&self.check, Ok(check) if check.may_expire(key))
     }
 
     /// The bytes of the trailer of what is stored for a key; `None` if it has expired.
     fn trailer(&self, key: &[u8], stored: &[u8]) -> Result<Option<usize>> {
-        match &self.expiry {
-            Some(Ok(check)) => Ok(check.shown(key, stored).map(|value| stored.len() - value.len())),
-            Some(Err(error)) if key.first() == Some(&b'!') => Err(error.clone()),
-            _ => Ok(Some(0)),
+        match &self.check {
+            Ok(check) => Ok(check.shown(key, stored).map(|value| stored.len() - value.len())),
+            Err(error) if key.first() == Some(&b'!') => Err(error.clone()),
+            Err(_) => Ok(Some(0)),
         }
     }
 }
@@ -109,15 +88,24 @@ enum Direction {
 
 impl Cursor {
     pub(in crate::db) fn new(core: &Arc<DbImpl>, options: &ReadOptions) -> Result<Self> {
+        Self::within(core, None, options)
+    }
+
+    /// A cursor that shows nothing outside of `bounds`, nor of those of `options`.
+    pub(in crate::db) fn within(
+        core: &Arc<DbImpl>,
+        bounds: Option<&Arc<ScanBounds>>,
+        options: &ReadOptions,
+    ) -> Result<Self> {
         let beginning = core.views.beginning();
         let (view, sequence) = read::present(core, options)?;
         let expiry = expiry_check(core, options);
-        Self::over(core, view, sequence, beginning, expiry, options)
+        Self::over(core, view, sequence, beginning, expiry, bounds, options)
     }
 
     /// Checks values that may expire.
     pub(in crate::db) fn expiry_check(&self) -> Option<ExpiryCheck> {
-        self.limits.as_ref()?.expiry.clone()?.ok()
+        self.expiry.as_ref()?.check.clone().ok()
     }
 
     /// A cursor over what was read at a moment: any number of them, made at any time, read the
@@ -128,6 +116,7 @@ impl Cursor {
         sequence: SequenceNumber,
         beginning: Beginning,
         expiry: Option<Result<ExpiryCheck>>,
+        bounds: Option<&Arc<ScanBounds>>,
         options: &ReadOptions,
     ) -> Result<Self> {
         let sources = view.sources(&core.files.tables, &core.files.order, !options.skip_cache)?;
@@ -142,9 +131,17 @@ impl Cursor {
         if options.keys_only {
             iter.show_keys_only();
         }
-        let limits = Limits::new(&core.files.order.keys, options, expiry);
+        let (lower, upper) = (options.lower_bound.as_deref(), options.upper_bound.as_deref());
+        if lower.or(upper).is_some() {
+            let everything = || ScanBounds::none(&core.files.order.keys);
+            let outer = bounds.map_or_else(everything, |bounds| (**bounds).clone());
+            iter.set_bounds(Arc::new(outer.narrowed(lower, upper)));
+        } else if let Some(bounds) = bounds.filter(|bounds| bounds.is_bounded()) {
+            iter.set_bounds(bounds.clone());
+        }
+        let expiry = expiry.map(|check| Box::new(Expiry { check, failure: None }));
         let _snapshot = options.snapshot.clone();
-        Ok(Cursor { _snapshot, limits, trailer: 0, iter })
+        Ok(Cursor { _snapshot, expiry, trailer: 0, iter })
     }
 
     /// Reads the value at a cursor of [keys](ReadOptions::keys_only), if the entry has a pointer to
@@ -153,31 +150,27 @@ impl Cursor {
         self.iter.load();
     }
 
-    /// Leaves an entry that is not to be shown, for the next one that is, and sees to its value.
+    /// Leaves an entry that has expired, for the next one that has not, and sees to its value.
     #[inline]
-    fn heed_limits(&mut self, direction: Direction) {
-        if self.limits.is_some() {
-            self.leave_hidden(direction);
+    fn settle(&mut self, direction: Direction) {
+        if self.expiry.is_some() {
+            self.leave_expired(direction);
         }
         self.iter.resolve();
     }
 
-    /// Out of line: a step of a cursor without limits stays short.
+    /// Out of line: a step of a cursor without expiry stays short.
     #[inline(never)]
-    fn leave_hidden(&mut self, direction: Direction) {
+    fn leave_expired(&mut self, direction: Direction) {
         self.trailer = 0;
-        let Some(limits) = &mut self.limits else { return };
-        limits.failure = None;
+        let Some(expiry) = &mut self.expiry else { return };
+        expiry.failure = None;
         while self.iter.valid() {
-            let key = self.iter.key();
-            if limits.is_below(key) || limits.is_above(key) {
-                return self.iter.leave();
-            }
-            if self.iter.is_pending() && limits.needs_value(key) {
+            if self.iter.is_pending() && expiry.needs_value(self.iter.key()) {
                 self.iter.load();
             }
             let Some((key, stored)) = self.iter.entry() else { return };
-            match (limits.trailer(key, stored), direction) {
+            match (expiry.trailer(key, stored), direction) {
                 (Ok(Some(trailer)), _) => {
                     self.trailer = trailer;
                     return;
@@ -185,19 +178,36 @@ impl Cursor {
                 (Ok(None), Direction::Forward) => self.iter.next(),
                 (Ok(None), Direction::Backward) => self.iter.prev(),
                 (Err(error), _) => {
-                    limits.failure = Some(error);
+                    expiry.failure = Some(error);
                     return self.iter.leave();
                 }
             }
         }
     }
 
+    /// Moves to the first entry behind the lower bound.
+    #[cold]
+    fn seek_behind_lower_bound(&mut self) {
+        let Some(bounds) = self.iter.bounds() else { return };
+        let (Bound::Included(lower) | Bound::Excluded(lower)) = bounds.lower().clone() else {
+            return self.iter.seek_to_first();
+        };
+        self.iter.seek(&lower);
+        // A bound that is left out.
+        if self.iter.valid() && self.iter.bounds().is_some_and(|it| it.is_below(self.iter.key())) {
+            self.iter.next();
+        }
+    }
+
     /// Moves to the last entry before the upper bound.
-    fn seek_before_upper_bound(&mut self, upper: &[u8]) {
-        self.iter.seek_for_prev(upper);
-        let key = self.iter.valid().then(|| self.iter.key());
-        // The bound itself is left out.
-        if self.limits.as_ref().zip(key).is_some_and(|(limits, key)| limits.is_above(key)) {
+    #[cold]
+    fn seek_before_upper_bound(&mut self) {
+        let Some(bounds) = self.iter.bounds() else { return };
+        let (Bound::Included(upper) | Bound::Excluded(upper)) = bounds.upper().clone() else {
+            return self.iter.seek_to_last();
+        };
+        self.iter.seek_for_prev(&upper);
+        if self.iter.valid() && self.iter.bounds().is_some_and(|it| it.is_above(self.iter.key())) {
             self.iter.prev();
         }
     }
@@ -282,11 +292,11 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_to_first(&mut self) {
-        match self.limits.as_ref().and_then(|limits| limits.lower.clone()) {
-            Some(lower) => self.iter.seek(&lower),
+        match self.iter.bounds() {
+            Some(_) => self.seek_behind_lower_bound(),
             None => self.iter.seek_to_first(),
         }
-        self.heed_limits(Direction::Forward);
+        self.settle(Direction::Forward);
     }
 
     /// Moves to the last entry.
@@ -303,11 +313,11 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_to_last(&mut self) {
-        match self.limits.as_ref().and_then(|limits| limits.upper.clone()) {
-            Some(upper) => self.seek_before_upper_bound(&upper),
+        match self.iter.bounds() {
+            Some(_) => self.seek_before_upper_bound(),
             None => self.iter.seek_to_last(),
         }
-        self.heed_limits(Direction::Backward);
+        self.settle(Direction::Backward);
     }
 
     /// Moves to the first entry whose key is at or after `key`.
@@ -328,14 +338,11 @@ impl Cursor {
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         sample_seek(&self.iter.keeper().core);
         let key = key.as_ref();
-        match &self.limits {
-            Some(limits) if limits.is_below(key) => {
-                let lower = limits.lower.clone().unwrap_or_default();
-                self.iter.seek(&lower);
-            }
+        match self.iter.bounds() {
+            Some(bounds) if bounds.is_below(key) => self.seek_behind_lower_bound(),
             _ => self.iter.seek(key),
         }
-        self.heed_limits(Direction::Forward);
+        self.settle(Direction::Forward);
     }
 
     /// Moves to the last entry whose key is at or before `key`.
@@ -354,14 +361,11 @@ impl Cursor {
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         sample_seek(&self.iter.keeper().core);
         let key = key.as_ref();
-        match &self.limits {
-            Some(limits) if limits.is_above(key) => {
-                let upper = limits.upper.clone().unwrap_or_default();
-                self.seek_before_upper_bound(&upper);
-            }
+        match self.iter.bounds() {
+            Some(bounds) if bounds.is_above(key) => self.seek_before_upper_bound(),
             _ => self.iter.seek_for_prev(key),
         }
-        self.heed_limits(Direction::Backward);
+        self.settle(Direction::Backward);
     }
 
     /// Moves to the next entry.
@@ -381,13 +385,13 @@ impl Cursor {
     #[inline]
     pub fn next(&mut self) {
         self.iter.next();
-        self.heed_limits(Direction::Forward);
+        self.settle(Direction::Forward);
     }
 
     /// See [`crate::db::abi::next_with`].
     #[inline]
     pub(in crate::db) fn next_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
-        debug_assert!(self.limits.is_none(), "cursors of the drop-in have no limits");
+        debug_assert!(self.expiry.is_none(), "cursors of the drop-in show what has expired");
         self.iter.next_with(show)
     }
 
@@ -410,13 +414,13 @@ impl Cursor {
     #[inline]
     pub fn prev(&mut self) {
         self.iter.prev();
-        self.heed_limits(Direction::Backward);
+        self.settle(Direction::Backward);
     }
 
     /// See [`crate::db::abi::prev_with`].
     #[inline]
     pub(in crate::db) fn prev_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
-        debug_assert!(self.limits.is_none(), "cursors of the drop-in have no limits");
+        debug_assert!(self.expiry.is_none(), "cursors of the drop-in show what has expired");
         self.iter.prev_with(show)
     }
 
@@ -437,7 +441,7 @@ impl Cursor {
     /// # Errors
     /// `Io` or `Corruption` if what the cursor came to cannot be read.
     pub fn status(&self) -> Result<()> {
-        match self.limits.as_ref().and_then(|limits| limits.failure.clone()) {
+        match self.expiry.as_ref().and_then(|expiry| expiry.failure.clone()) {
             Some(failure) => Err(failure),
             None => self.iter.status(),
         }
@@ -530,9 +534,9 @@ impl Entries {
     /// Those of [`Db::get_with`](crate::Db::get_with). There are no entries after an error.
     pub fn next_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let Entries { range, sequence, beginning, expiry, options, held } = self;
-        range.next(|| {
+        range.next(|bounds| {
             let (view, expiry) = (held.view()?.clone(), expiry.clone());
-            Cursor::over(&held.core, view, *sequence, *beginning, expiry, options)
+            Cursor::over(&held.core, view, *sequence, *beginning, expiry, Some(bounds), options)
         })
     }
 
@@ -554,9 +558,9 @@ impl Entries {
     /// Those of [`next_ref`](Self::next_ref).
     pub fn next_back_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let Entries { range, sequence, beginning, expiry, options, held } = self;
-        range.next_back(|| {
+        range.next_back(|bounds| {
             let (view, expiry) = (held.view()?.clone(), expiry.clone());
-            Cursor::over(&held.core, view, *sequence, *beginning, expiry, options)
+            Cursor::over(&held.core, view, *sequence, *beginning, expiry, Some(bounds), options)
         })
     }
 }
@@ -579,8 +583,11 @@ impl std::iter::FusedIterator for Entries {}
 
 impl std::fmt::Debug for Entries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (from, to) = self.range.bounds();
-        f.debug_struct("Entries").field("from", from).field("to", to).finish_non_exhaustive()
+        let bounds = self.range.bounds();
+        f.debug_struct("Entries")
+            .field("from", bounds.lower())
+            .field("to", bounds.upper())
+            .finish_non_exhaustive()
     }
 }
 
@@ -624,7 +631,7 @@ mod tests {
             assert_eq!(first(Cursor::new(&core, &read).unwrap()), b"0200");
         }
         assert!(core.views.deleted_ranges.around(b"0050", sequence, |_, _| ()).is_some());
-        let late = Cursor::over(&core, view, sequence, beginning, None, &read).unwrap();
+        let late = Cursor::over(&core, view, sequence, beginning, None, None, &read).unwrap();
         assert_eq!(first(late), b"0100");
         close(&core).unwrap();
     }

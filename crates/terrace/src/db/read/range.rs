@@ -1,9 +1,11 @@
 //! A range of keys, scanned from both ends.
 
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
+use crate::iterator::scan_bounds::ScanBounds;
 
 use crate::db::key_range::{check_prefixes, prefix_end};
 
@@ -67,8 +69,7 @@ pub(in crate::db) type Entry = (Vec<u8>, Vec<u8>);
 /// See the [module](self). After an error it ends.
 pub(in crate::db) struct RangeIter<C> {
     keys: KeyOrder,
-    from: Bound<Vec<u8>>,
-    to: Bound<Vec<u8>>,
+    bounds: Arc<ScanBounds>,
     /// Each stands at what its end gave last; the two meet where they pass each other.
     front: Option<C>,
     back: Option<C>,
@@ -98,18 +99,19 @@ impl<C: ScanCursor> RangeIter<C> {
     }
 
     fn bounded(keys: &KeyOrder, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Self {
-        RangeIter { keys: keys.clone(), from, to, front: None, back: None, done: false }
+        let bounds = Arc::new(ScanBounds::new(keys, from, to));
+        RangeIter { keys: keys.clone(), bounds, front: None, back: None, done: false }
     }
 
-    /// The bounds.
-    pub(in crate::db) fn bounds(&self) -> (&Bound<Vec<u8>>, &Bound<Vec<u8>>) {
-        (&self.from, &self.to)
+    pub(in crate::db) fn bounds(&self) -> &ScanBounds {
+        &self.bounds
     }
 
-    /// The next entry from the front. `cursor` makes one, if there is none yet.
+    /// The next entry from the front. `cursor` makes a cursor that shows nothing beyond the bounds,
+    /// if there is none yet.
     pub(in crate::db) fn next(
         &mut self,
-        cursor: impl FnOnce() -> Result<C>,
+        cursor: impl FnOnce(&Arc<ScanBounds>) -> Result<C>,
     ) -> Result<Option<(&[u8], &[u8])>> {
         if self.done {
             return Ok(None);
@@ -123,7 +125,7 @@ impl<C: ScanCursor> RangeIter<C> {
     /// The next entry from the back, as [`next`](Self::next).
     pub(in crate::db) fn next_back(
         &mut self,
-        cursor: impl FnOnce() -> Result<C>,
+        cursor: impl FnOnce(&Arc<ScanBounds>) -> Result<C>,
     ) -> Result<Option<(&[u8], &[u8])>> {
         if self.done {
             return Ok(None);
@@ -135,75 +137,53 @@ impl<C: ScanCursor> RangeIter<C> {
 
     /// Moves the cursor at the front. Returns whether it is at an entry of the range that the
     /// other end has not given.
-    fn step_front(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<bool> {
+    fn step_front(&mut self, cursor: impl FnOnce(&Arc<ScanBounds>) -> Result<C>) -> Result<bool> {
         let cursor = match &mut self.front {
             Some(cursor) => {
                 cursor.next();
                 cursor
             }
             None => {
-                let mut cursor = cursor()?;
-                match &self.from {
+                let mut cursor = cursor(&self.bounds)?;
+                match self.bounds.lower() {
                     Bound::Unbounded => cursor.seek_to_first(),
                     Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key),
                 }
-                if stands_at(&cursor, &self.keys, &self.from) {
+                if stands_at(&cursor, &self.keys, self.bounds.lower()) {
                     cursor.next();
                 }
                 self.front.insert(cursor)
             }
         };
-        cursor.status()?;
-        let Some((key, _)) = self.front.as_ref().and_then(ScanCursor::entry) else {
-            return Ok(false);
-        };
+        let Some((key, _)) = cursor.entry() else { return cursor.status().map(|()| false) };
         let behind = self.back.as_ref().and_then(ScanCursor::entry);
         let met = behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
-        Ok(!self.is_after_end(key) && !met)
+        Ok(!met)
     }
 
     /// Moves the cursor at the back, as [`step_front`](Self::step_front).
-    fn step_back(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<bool> {
+    fn step_back(&mut self, cursor: impl FnOnce(&Arc<ScanBounds>) -> Result<C>) -> Result<bool> {
         let cursor = match &mut self.back {
             Some(cursor) => {
                 cursor.prev();
                 cursor
             }
             None => {
-                let mut cursor = cursor()?;
-                match &self.to {
+                let mut cursor = cursor(&self.bounds)?;
+                match self.bounds.upper() {
                     Bound::Unbounded => cursor.seek_to_last(),
                     Bound::Included(key) | Bound::Excluded(key) => cursor.seek_for_prev(key),
                 }
-                if stands_at(&cursor, &self.keys, &self.to) {
+                if stands_at(&cursor, &self.keys, self.bounds.upper()) {
                     cursor.prev();
                 }
                 self.back.insert(cursor)
             }
         };
-        cursor.status()?;
-        let Some((key, _)) = self.back.as_ref().and_then(ScanCursor::entry) else {
-            return Ok(false);
-        };
+        let Some((key, _)) = cursor.entry() else { return cursor.status().map(|()| false) };
         let ahead = self.front.as_ref().and_then(ScanCursor::entry);
         let met = ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
-        Ok(!self.is_before_start(key) && !met)
-    }
-
-    fn is_before_start(&self, key: &[u8]) -> bool {
-        match &self.from {
-            Bound::Unbounded => false,
-            Bound::Included(from) => self.keys.compare(key, from).is_lt(),
-            Bound::Excluded(from) => self.keys.compare(key, from).is_le(),
-        }
-    }
-
-    fn is_after_end(&self, key: &[u8]) -> bool {
-        match &self.to {
-            Bound::Unbounded => false,
-            Bound::Included(to) => self.keys.compare(key, to).is_gt(),
-            Bound::Excluded(to) => self.keys.compare(key, to).is_ge(),
-        }
+        Ok(!met)
     }
 }
 

@@ -55,6 +55,10 @@ impl ReadOptions {
     /// The key at which cursors and ranges end, itself left out. Gets take no notice of it.
     /// Default: none.
     ///
+    /// A scan with bounds, in either direction, ends at the first entry beyond them, though that is
+    /// deleted. A loop that compares keys instead reads all deleted entries up to the next one that
+    /// it is shown.
+    ///
     /// ```
     /// # use terrace::*;
     /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
@@ -10,6 +11,7 @@ use crate::db::concurrency::read_set::Scan;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::range::implements_scan_cursor;
 use crate::db::view::catalogue::ExpiryCheck;
+use crate::iterator::scan_bounds::ScanBounds;
 
 use super::own_writes::{OwnEntry, OwnWrites};
 
@@ -55,6 +57,8 @@ pub struct TransactionCursor<'t> {
     writes: &'t OwnWrites,
     expiry: Option<ExpiryCheck>,
     keys: KeyOrder,
+    /// Those of `database`.
+    bounds: Arc<ScanBounds>,
     own: Option<OwnEntry<'t>>,
     direction: Direction,
     shown: Shown,
@@ -67,11 +71,13 @@ impl<'t> TransactionCursor<'t> {
         database: Cursor,
         writes: &'t OwnWrites,
         keys: KeyOrder,
+        bounds: Arc<ScanBounds>,
         scan: Option<Scan<'t>>,
     ) -> Self {
         let (direction, shown) = (Direction::Forward, Shown::Nothing);
         let expiry = database.expiry_check();
-        TransactionCursor { database, writes, expiry, keys, own: None, direction, shown, scan }
+        let own = None;
+        TransactionCursor { database, writes, expiry, keys, bounds, own, direction, shown, scan }
     }
 
     /// Whether the cursor stands at an entry.
@@ -267,6 +273,9 @@ impl<'t> TransactionCursor<'t> {
                 // Own writes would be shown as if there were no entries beside them.
                 return;
             }
+            let is_forward = self.direction == Direction::Forward;
+            self.own =
+                self.own.filter(|(key, _)| !self.bounds.is_beyond(key.as_slice(), is_forward));
             let ordering = self.ordering();
             if self.own.is_none() || ordering == Some(Ordering::Less) {
                 if self.database.valid() {

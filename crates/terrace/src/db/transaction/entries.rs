@@ -1,12 +1,14 @@
 //! The scans of a transaction, and ranges of what it sees as Rust iterators.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 use crate::db::concurrency::read_set::Scan;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::range::{Entry, RangeIter, owned};
+use crate::iterator::scan_bounds::ScanBounds;
 
 use super::Transaction;
 use super::cursor::TransactionCursor;
@@ -29,7 +31,6 @@ use super::cursor::TransactionCursor;
 pub struct TransactionEntries<'t> {
     transaction: &'t Transaction,
     range: RangeIter<TransactionCursor<'t>>,
-    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
 }
 
 impl<'t> TransactionEntries<'t> {
@@ -42,9 +43,7 @@ impl<'t> TransactionEntries<'t> {
     }
 
     fn new(transaction: &'t Transaction, range: RangeIter<TransactionCursor<'t>>) -> Self {
-        let (from, to) = range.bounds();
-        let bounds = (from.clone(), to.clone());
-        TransactionEntries { transaction, range, bounds }
+        TransactionEntries { transaction, range }
     }
 }
 
@@ -52,15 +51,17 @@ impl Iterator for TransactionEntries<'_> {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
-        self.range.next(cursor).map(|entry| entry.map(owned)).transpose()
+        let transaction = self.transaction;
+        let entry = self.range.next(|bounds| transaction.bounded_cursor(bounds));
+        entry.map(|entry| entry.map(owned)).transpose()
     }
 }
 
 impl DoubleEndedIterator for TransactionEntries<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
-        self.range.next_back(cursor).map(|entry| entry.map(owned)).transpose()
+        let transaction = self.transaction;
+        let entry = self.range.next_back(|bounds| transaction.bounded_cursor(bounds));
+        entry.map(|entry| entry.map(owned)).transpose()
     }
 }
 
@@ -68,10 +69,10 @@ impl std::iter::FusedIterator for TransactionEntries<'_> {}
 
 impl std::fmt::Debug for TransactionEntries<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (from, to) = self.range.bounds();
+        let bounds = self.range.bounds();
         f.debug_struct("TransactionEntries")
-            .field("from", from)
-            .field("to", to)
+            .field("from", bounds.lower())
+            .field("to", bounds.upper())
             .finish_non_exhaustive()
     }
 }
@@ -95,19 +96,18 @@ impl Transaction {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn cursor(&self) -> Result<TransactionCursor<'_>> {
-        self.bounded_cursor(&Bound::Unbounded, &Bound::Unbounded)
+        self.bounded_cursor(&Arc::new(ScanBounds::none(self.keys())))
     }
 
-    /// A cursor of which nothing counts as read that lies outside of the bounds.
-    fn bounded_cursor<'t>(
-        &'t self,
-        from: &Bound<Vec<u8>>,
-        to: &Bound<Vec<u8>>,
-    ) -> Result<TransactionCursor<'t>> {
+    /// A cursor of which nothing counts as read that lies outside of the bounds, and which goes no
+    /// farther.
+    fn bounded_cursor(&self, bounds: &Arc<ScanBounds>) -> Result<TransactionCursor<'_>> {
         self.is_fixed.store(true, Ordering::Relaxed);
-        let database = Cursor::new(&self.core, &self.read)?;
-        let scan = self.reads.as_ref().map(|reads| Scan::new(&reads.set, from, to));
-        Ok(TransactionCursor::new(database, &self.writes, self.keys().clone(), scan))
+        let database = Cursor::within(&self.core, Some(bounds), &self.read)?;
+        let scan =
+            self.reads.as_ref().map(|reads| Scan::new(&reads.set, bounds.lower(), bounds.upper()));
+        let keys = self.keys().clone();
+        Ok(TransactionCursor::new(database, &self.writes, keys, bounds.clone(), scan))
     }
 
     /// Every entry that the transaction sees, in order of keys, from either end.
