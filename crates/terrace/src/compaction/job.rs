@@ -174,8 +174,7 @@ impl CompactionJob {
         let keys = &self.order.keys;
         key_range(keys, self.plan.files()).is_some_and(|(from, to)| {
             let below = self.plan.output_level + 1..NUM_LEVELS;
-            let older = self.version.overlapping_bytes(keys, below, &from, &to);
-            older >= self.plan.input_bytes()
+            self.version.overlap_at_least(keys, below, (&from, &to), self.plan.input_bytes())
         })
     }
 

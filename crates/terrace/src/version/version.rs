@@ -317,17 +317,35 @@ impl Version {
             .is_some_and(|file| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
     }
 
-    /// The bytes of tables in `levels` that hold user keys in the inclusive range.
-    pub(crate) fn overlapping_bytes(
+    /// Whether the tables of `levels` that hold user keys in the inclusive range have so many bytes.
+    pub(crate) fn overlap_at_least(
         &self,
         keys: &KeyOrder,
         levels: Range<usize>,
-        from: &[u8],
-        to: &[u8],
-    ) -> u64 {
-        levels
-            .flat_map(|level| self.overlapping(keys, level, Some(from), Some(to)))
-            .fold(0, |sum: u64, file| sum.saturating_add(file.size))
+        (from, to): (&[u8], &[u8]),
+        bytes: u64,
+    ) -> bool {
+        let mut files = levels.flat_map(|level| {
+            let files = &self.levels[level];
+            // Those of level 0 are in the order of their ages.
+            let first = match level {
+                0 => 0,
+                _ => files.partition_point(|file| {
+                    keys.compare(file.largest_user_key(), from) == KeyOrdering::Less
+                }),
+            };
+            let reaches = move |file: &&Arc<FileMeta>| {
+                level == 0 || keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater
+            };
+            files[first..].iter().take_while(reaches)
+        });
+        let mut left = bytes;
+        files.any(|file| {
+            if overlaps(keys, file, Some(from), Some(to)) {
+                left = left.saturating_sub(file.size);
+            }
+            left == 0
+        })
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {

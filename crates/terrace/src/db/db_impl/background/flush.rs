@@ -232,10 +232,9 @@ impl Background {
         first.seek_to_first();
         last.seek_to_last();
         first.valid() && last.valid() && {
-            let version = &self.views.current.load().version;
-            let (from, to) = (user_key(first.key()), user_key(last.key()));
-            let older = version.overlapping_bytes(&self.files.order.keys, 0..NUM_LEVELS, from, to);
-            older >= memtable.memory_usage() as u64
+            let (keys, version) = (&self.files.order.keys, &self.views.current.load().version);
+            let range = (user_key(first.key()), user_key(last.key()));
+            version.overlap_at_least(keys, 0..NUM_LEVELS, range, memtable.memory_usage() as u64)
         }
     }
 
