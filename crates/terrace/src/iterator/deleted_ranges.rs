@@ -11,25 +11,30 @@
 //! number, and nothing has been written since.
 //!
 //! # Invariants
-//! 1. Puts with a sequence number greater than `watched_since` have removed their keys from the
+//! 1. Puts with a sequence number greater than a watched range's `since` have removed their keys from the
 //!    range before a read sees them.
 //! 2. In a known range a read that sees everything up to `empty_at` finds nothing.
 //! 3. A reader of a view from before a compaction filter removed values skips no range that was
 //!    found after that: removals of a filter have no sequence number of their own. So reads up to
 //!    `filtered`, the last write before the removals were visible, are not noted.
-//! 4. Nothing waits here: a reader that does not get the lock goes on without ranges. (After a fork
+//! 4. No two known ranges overlap, and no two watched ones, so that a put looks at one of each. A
+//!    known range and a watched one may: the scan behind a known range reports both together.
+//! 5. Nothing waits here: a reader that does not get the lock goes on without ranges. (After a fork
 //!    the lock's owner may be in the other process.)
 //!
 //! Bytewise order only.
 
+use std::collections::BTreeMap;
+use std::mem;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::{AtomicU64, Mutex};
 use crate::base::mutation::mutated;
 
-/// Ranges that are kept. The oldest is replaced first.
-const MOST: usize = 8;
+/// Ranges that are kept, so that as many queues are served. The oldest is replaced first.
+const MOST: usize = 256;
 
 /// The bytes of the longest key that a range may begin or end with.
 const LONGEST_KEY: usize = 1024;
@@ -37,51 +42,180 @@ const LONGEST_KEY: usize = 1024;
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct DeletedRanges {
-    ranges: Mutex<Vec<DeletedRange>>,
-    /// The number of ranges. Changes under the writer's lock, except for ranges that a known range
-    /// replaces.
+    ranges: Mutex<Ranges>,
+    /// The number of ranges. Becomes more than 0 under the writer's lock only.
     count: AtomicUsize,
-    /// How many ranges were ever watched.
+    /// How often ranges began to be watched.
     moment: AtomicU64,
     /// See the invariants. The maximum while a view with removals of a filter is being installed.
     filtered: AtomicU64,
 }
 
-struct DeletedRange {
-    from: Vec<u8>,
-    /// The first key after it; `None` if there is no end.
-    to: Option<Vec<u8>>,
-    watched_since: SequenceNumber,
-    moment: u64,
-    /// Set once the range is known: see the invariants.
-    empty_at: Option<SequenceNumber>,
+#[derive(Default)]
+struct Ranges {
+    watched: DisjointRanges<Watched>,
+    known: DisjointRanges<Known>,
 }
 
-impl DeletedRange {
-    fn holds(&self, key: &[u8]) -> bool {
-        *self.from <= *key && self.ends_after(key)
+struct Watched {
+    /// See the invariants.
+    since: SequenceNumber,
+    moment: u64,
+}
+
+struct Known {
+    /// See the invariants.
+    empty_at: SequenceNumber,
+    /// When it was watched.
+    moment: u64,
+}
+
+impl Ranges {
+    fn len(&self) -> usize {
+        self.watched.0.len() + self.known.0.len()
     }
 
+    /// Whether all between these bounds lies within one range.
+    fn covers(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        self.watched.covering(from, to).is_some() || self.known.covering(from, to).is_some()
+    }
+
+    /// Makes a range known, together with the known ones that it overlaps or touches: where each of
+    /// them was empty at some number, all of them are at the greatest.
+    fn insert_known(&mut self, from: Vec<u8>, to: Option<Vec<u8>>, known: Known) {
+        let (mut from, mut to, mut known) = (from, to, known);
+        while let Some((start, other)) = self.known.take_joining(&from, to.as_deref()) {
+            from = from.min(start);
+            to = if ends_within(to.as_deref(), other.to.as_deref()) { other.to } else { to };
+            known.empty_at = known.empty_at.max(other.state.empty_at);
+            known.moment = known.moment.max(other.state.moment);
+        }
+        // What was to become known is.
+        self.watched.remove_within(&from, to.as_deref());
+        self.known.0.insert(from, Range { to, state: known });
+    }
+
+    fn remove_oldest(&mut self) {
+        let watched = self.watched.oldest(|state| state.moment);
+        let known = self.known.oldest(|state| state.moment);
+        let is_known = match (&watched, &known) {
+            (Some((watched, _)), Some((known, _))) => known < watched,
+            (watched, _) => watched.is_none(),
+        };
+        match is_known {
+            true => known.map(|(_, start)| drop(self.known.0.remove(&start))),
+            false => watched.map(|(_, start)| drop(self.watched.0.remove(&start))),
+        };
+    }
+}
+
+/// Ranges by their first key. No two of them overlap.
+struct DisjointRanges<S>(BTreeMap<Vec<u8>, Range<S>>);
+
+struct Range<S> {
+    /// The first key after it; `None` if there is no end.
+    to: Option<Vec<u8>>,
+    state: S,
+}
+
+impl<S> Default for DisjointRanges<S> {
+    fn default() -> Self {
+        DisjointRanges(BTreeMap::new())
+    }
+}
+
+impl<S> Range<S> {
     fn ends_after(&self, key: &[u8]) -> bool {
         self.to.as_deref().is_none_or(|to| key < to)
     }
+}
 
-    /// Whether it lies within these bounds.
-    fn is_within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
-        *from <= *self.from && ends_within(self.to.as_deref(), to)
+impl<S> DisjointRanges<S> {
+    /// The range that holds `key`, with its first key.
+    fn holding(&self, key: &[u8]) -> Option<(&Vec<u8>, &Range<S>)> {
+        let before = (Bound::Unbounded, Bound::Included(key));
+        self.0.range::<[u8], _>(before).next_back().filter(|(_, range)| range.ends_after(key))
     }
 
-    /// Whether all between these bounds lies within it.
-    fn covers(&self, from: &[u8], to: Option<&[u8]>) -> bool {
-        *self.from <= *from && ends_within(to, self.to.as_deref())
+    /// The range within which all between these bounds lies.
+    fn covering(&self, from: &[u8], to: Option<&[u8]>) -> Option<(&Vec<u8>, &Range<S>)> {
+        self.holding(from).filter(|(_, range)| ends_within(to, range.to.as_deref()))
     }
 
-    /// Leaves out a key, and what is on one side of it: what lies behind it, if anything is before.
-    fn invalidate(&mut self, key: &[u8]) {
-        if *self.from < *key {
-            self.to = Some(key.to_vec());
-        } else {
-            self.from.push(0);
+    /// The ranges that begin between these bounds.
+    fn beginning_in(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> impl Iterator<Item = (&Vec<u8>, &Range<S>)> + use<'_, S> {
+        let end = to.map_or(Bound::Unbounded, Bound::Excluded);
+        self.0.range::<[u8], _>((Bound::Included(from), end))
+    }
+
+    /// The range with the least moment.
+    fn oldest(&self, moment: impl Fn(&S) -> u64) -> Option<(u64, Vec<u8>)> {
+        let moments = self.0.iter().map(|(start, range)| (moment(&range.state), start));
+        moments.min().map(|(moment, start)| (moment, start.clone()))
+    }
+
+    /// The ranges that overlap these bounds.
+    fn overlapping(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> impl Iterator<Item = (&Vec<u8>, &Range<S>)> + use<'_, S> {
+        let before = self.holding(from).filter(|(start, _)| **start != *from);
+        before.into_iter().chain(self.beginning_in(from, to))
+    }
+
+    /// Takes out a range that overlaps these bounds, or ends or begins at one of them.
+    fn take_joining(&mut self, from: &[u8], to: Option<&[u8]>) -> Option<(Vec<u8>, Range<S>)> {
+        let before = self.0.range::<[u8], _>((Bound::Unbounded, Bound::Included(from))).next_back();
+        let before = before.filter(|(_, range)| range.to.as_deref().is_none_or(|end| from <= end));
+        let found = before
+            .or_else(|| self.beginning_in(from, to).next())
+            .or_else(|| self.0.get_key_value(to?));
+        let start = found.map(|(start, _)| start.clone())?;
+        self.0.remove_entry(&start)
+    }
+
+    /// What lies between these bounds and in no range.
+    fn gaps(&self, from: &[u8], to: Option<&[u8]>) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let (mut gaps, mut at) = (Vec::new(), from);
+        for (start, range) in self.overlapping(from, to) {
+            if *at < **start {
+                gaps.push((at.to_vec(), Some(start.clone())));
+            }
+            let Some(end) = &range.to else { return gaps };
+            at = end;
+        }
+        if to.is_none_or(|to| at < to) {
+            gaps.push((at.to_vec(), to.map(<[u8]>::to_vec)));
+        }
+        gaps
+    }
+
+    /// Removes the ranges that lie within these bounds.
+    fn remove_within(&mut self, from: &[u8], to: Option<&[u8]>) {
+        let within = self.beginning_in(from, to);
+        let within = within.filter(|(_, range)| ends_within(range.to.as_deref(), to));
+        let within: Vec<_> = within.map(|(start, _)| start.clone()).collect();
+        within.iter().for_each(|start| drop(self.0.remove(start)));
+    }
+
+    /// Leaves `key` out, and what is on one side of it: what lies behind it, if anything is before.
+    fn leave_out(&mut self, key: &[u8]) {
+        let Some((start, _)) = self.holding(key) else { return };
+        let start = start.clone();
+        if key.len() > LONGEST_KEY {
+            self.0.remove(&start);
+        } else if *start < *key {
+            self.0.entry(start).and_modify(|range| range.to = Some(key.to_vec()));
+        } else if let Some((mut start, range)) = self.0.remove_entry(&start) {
+            start.push(0);
+            if range.ends_after(&start) {
+                self.0.insert(start, range);
+            }
         }
     }
 }
@@ -133,10 +267,8 @@ impl DeletedRanges {
             return None;
         }
         let ranges = self.ranges.try_lock()?;
-        let is_known = |range: &&DeletedRange| {
-            range.empty_at.is_some_and(|at| at <= sequence) && range.holds(key)
-        };
-        ranges.iter().find(is_known).map(|known| show(&known.from, known.to.as_deref()))
+        let (from, known) = ranges.known.holding(key)?;
+        (known.state.empty_at <= sequence).then(|| show(from, known.to.as_deref()))
     }
 
     /// Reports that a scan at `sequence` by a reader that began at `moment` found nothing between
@@ -156,23 +288,40 @@ impl DeletedRanges {
             return false;
         }
         let Some(mut ranges) = self.ranges.try_lock() else { return false };
-        let is_new = |range: &DeletedRange| {
-            let began_later = range.moment <= moment && range.watched_since <= sequence;
-            let is_seen = range.is_within(from, to) || range.covers(from, to);
-            range.empty_at.is_none() && began_later && is_seen
-        };
-        let Some(mut known) = ranges.iter().position(is_new).map(|at| ranges.remove(at)) else {
-            // A covered range is known already, or watched and waits for the next scan.
-            return !ranges.iter().any(|range| range.covers(from, to));
-        };
-        known.empty_at = Some(sequence);
-        if !known.is_within(from, to) {
-            (known.from, known.to) = (from.to_vec(), to.map(<[u8]>::to_vec));
+        let began_later = |range: &Watched| range.moment <= moment && range.since <= sequence;
+        let mut confirmed = Vec::new();
+        for (start, range) in ranges.watched.overlapping(from, to) {
+            let is_whole = *from <= **start && ends_within(range.to.as_deref(), to);
+            // Of a range that reaches farther, what was seen; it waits for a scan that sees all of
+            // it.
+            let seen_from = from.max(start);
+            let seen_to = match ends_within(range.to.as_deref(), to) {
+                true => range.to.as_deref(),
+                false => to,
+            };
+            let is_news = is_whole || ranges.known.covering(seen_from, seen_to).is_none();
+            if began_later(&range.state) && is_news {
+                let known = Known { empty_at: sequence, moment: range.state.moment };
+                confirmed.push((seen_from.to_vec(), seen_to.map(<[u8]>::to_vec), known));
+            }
         }
-        ranges.retain(|range| !range.is_within(&known.from, known.to.as_deref()));
-        ranges.push(known);
-        self.count.store(ranges.len(), Ordering::Relaxed);
+        if confirmed.is_empty() {
+            // A covered range is known already, or watched and waits for the next scan.
+            return !ranges.covers(from, to);
+        }
+        for (from, to, known) in confirmed {
+            ranges.insert_known(from, to, known);
+        }
+        self.trim(&mut ranges);
         false
+    }
+
+    /// Removes the oldest of too many ranges.
+    fn trim(&self, ranges: &mut Ranges) {
+        while ranges.len() > MOST {
+            ranges.remove_oldest();
+        }
+        self.count.store(ranges.len(), Ordering::Relaxed);
     }
 
     /// To be called before a view is installed in which a compaction filter has removed values.
@@ -186,16 +335,15 @@ impl DeletedRanges {
         self.filtered.store(visible, Ordering::Release);
     }
 
-    /// Watches a range from now on. The caller excludes all writers; `last` is the last write.
+    /// Watches a range from now on, but for what is watched of it already. The caller excludes all
+    /// writers; `last` is the last write.
     pub(crate) fn watch(&self, from: &[u8], to: Option<&[u8]>, last: SequenceNumber) {
         let Some(mut ranges) = self.ranges.try_lock() else { return };
-        if ranges.len() == MOST {
-            ranges.remove(0);
-        }
         let moment = self.moment.load(Ordering::Relaxed) + 1;
-        let (from, to) = (from.to_vec(), to.map(<[u8]>::to_vec));
-        ranges.push(DeletedRange { from, to, watched_since: last, moment, empty_at: None });
-        self.count.store(ranges.len(), Ordering::Relaxed);
+        for (from, to) in ranges.watched.gaps(from, to) {
+            ranges.watched.0.insert(from, Range { to, state: Watched { since: last, moment } });
+        }
+        self.trim(&mut ranges);
         self.moment.store(moment, Ordering::Release);
     }
 
@@ -211,14 +359,8 @@ impl DeletedRanges {
     fn invalidate_known(&self, key: &[u8]) {
         let mut ranges = self.ranges.lock();
         if !mutated("puts-in-deleted-ranges") {
-            if key.len() > LONGEST_KEY {
-                ranges.retain(|range| !range.holds(key));
-            }
-            ranges
-                .iter_mut()
-                .filter(|range| range.holds(key))
-                .for_each(|range| range.invalidate(key));
-            ranges.retain(|range| range.ends_after(&range.from));
+            ranges.watched.leave_out(key);
+            ranges.known.leave_out(key);
         }
         self.count.store(ranges.len(), Ordering::Relaxed);
     }
@@ -226,7 +368,165 @@ impl DeletedRanges {
     /// Invalidates all ranges. Called by the writer only.
     pub(crate) fn clear(&self) {
         let mut ranges = self.ranges.lock();
-        ranges.clear();
+        drop(mem::take(&mut *ranges));
         self.count.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::base::random::Random;
+
+    /// A reader as it began.
+    struct Reader {
+        beginning: u64,
+        sequence: SequenceNumber,
+        alive: BTreeSet<u8>,
+    }
+
+    impl Reader {
+        fn scan(&self, ranges: &DeletedRanges, from: u8) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+            let to = self.alive.range(from..).next().map(|&key| vec![key]);
+            let worth = ranges.note(&[from], to.as_deref(), self.sequence, self.beginning);
+            worth.then(|| (vec![from], to))
+        }
+    }
+
+    fn check_disjoint<S>(ranges: &DisjointRanges<S>) {
+        let mut end = Some(Vec::new());
+        for (start, range) in &ranges.0 {
+            assert!(end.as_ref().is_some_and(|end| end <= start) && range.ends_after(start));
+            end = range.to.clone();
+        }
+    }
+
+    #[test]
+    fn what_is_known_to_be_deleted_is() {
+        let mut known = 0;
+        for seed in 1..=300u64 {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let (ranges, mut last) = (DeletedRanges::default(), 0);
+            let mut alive = BTreeSet::new();
+            let mut readers = Vec::new();
+            for _ in 0..400 {
+                let key = random.below(40) as u8;
+                match random.below(8) {
+                    0 => {
+                        last += 1;
+                        ranges.invalidate(&[key]);
+                        alive.insert(key);
+                    }
+                    1..=3 => {
+                        last += 1;
+                        alive.remove(&key);
+                    }
+                    4 => ranges.clear(),
+                    _ => {
+                        let beginning = ranges.moment();
+                        let reader = Reader { beginning, sequence: last, alive: alive.clone() };
+                        // Some note what they found later.
+                        readers.push(reader);
+                        let at = random.below(readers.len());
+                        if let Some((from, to)) = readers[at].scan(&ranges, key) {
+                            ranges.watch(&from, to.as_deref(), last);
+                        }
+                        if readers.len() > 3 {
+                            readers.swap_remove(at);
+                        }
+                    }
+                }
+                let now =
+                    Reader { beginning: ranges.moment(), sequence: last, alive: alive.clone() };
+                for reader in readers.iter().chain([&now]) {
+                    for key in 0..41 {
+                        ranges.around(&[key], reader.sequence, |from, to| {
+                            known += 1;
+                            let is_within = |&&at: &&u8| {
+                                from <= &[at][..] && to.is_none_or(|to| &[at][..] < to)
+                            };
+                            let found = reader.alive.iter().find(is_within);
+                            assert_eq!(found, None, "seed {seed}: {from:?} to {to:?}");
+                        });
+                    }
+                }
+                let inner = ranges.ranges.lock();
+                check_disjoint(&inner.watched);
+                check_disjoint(&inner.known);
+                assert_eq!(ranges.count.load(Ordering::Relaxed), inner.len(), "seed {seed}");
+            }
+        }
+        assert!(known > 10_000, "{known}");
+    }
+
+    /// What two scans find beside each other, or one farther than the other, becomes known.
+    #[test]
+    fn scans_that_overlap_do_not_keep_each_other_from_it() {
+        let is_known =
+            |ranges: &DeletedRanges, key: &[u8]| ranges.around(key, 9, |_, _| ()).is_some();
+        let scan = |ranges: &DeletedRanges, from: &[u8], to: &[u8], moment| {
+            if ranges.note(from, Some(to), 9, moment) {
+                ranges.watch(from, Some(to), 9);
+            }
+        };
+        // Each begins before the other one ends.
+        let ranges = DeletedRanges::default();
+        let mut moments = [ranges.moment(); 2];
+        for round in 0..4 {
+            for (at, (from, to)) in [(b"a", b"m"), (b"g", b"z")].into_iter().enumerate() {
+                scan(&ranges, from, to, moments[at]);
+                moments[1 - at] = ranges.moment();
+            }
+            assert!(round < 3 || is_known(&ranges, b"b") && is_known(&ranges, b"x"));
+        }
+        // The second sees less in front and more behind.
+        let ranges = DeletedRanges::default();
+        scan(&ranges, b"a", b"e", 0);
+        for _ in 0..3 {
+            scan(&ranges, b"b", b"z", ranges.moment());
+        }
+        assert!(is_known(&ranges, b"b") && is_known(&ranges, b"y"));
+        // A wide range waits for a scan of all of it, beside scans of its parts.
+        let ranges = DeletedRanges::default();
+        scan(&ranges, b"a", b"z", 0);
+        for from in b'a'..b'y' {
+            scan(&ranges, &[from], &[from + 1], ranges.moment());
+        }
+        assert!(is_known(&ranges, b"m") && !is_known(&ranges, b"yy"));
+        scan(&ranges, b"a", b"z", ranges.moment());
+        assert!(is_known(&ranges, b"yy"));
+        assert_eq!(ranges.ranges.lock().len(), 1);
+    }
+
+    /// Each of many queues has its range, and the latest have theirs where there are more.
+    #[test]
+    fn many_queues_are_served() {
+        let ranges = DeletedRanges::default();
+        let scan = |queue: u16, to: u8| {
+            let (from, to) = (queue.to_be_bytes(), [&queue.to_be_bytes()[..], &[to]].concat());
+            if ranges.note(&from, Some(&to), 7, ranges.moment()) {
+                ranges.watch(&from, Some(&to), 7);
+            }
+        };
+        let is_known = |queue: u16, at: u8| {
+            let key = [&queue.to_be_bytes()[..], &[at]].concat();
+            ranges.around(&key, 7, |_, _| ()).is_some()
+        };
+        // What each of them has lost grows.
+        for to in 1..=5 {
+            for _ in 0..2 {
+                (0..MOST as u16 / 2).for_each(|queue| scan(queue, to));
+            }
+            assert!((0..MOST as u16 / 2).all(|queue| is_known(queue, to - 1)), "up to {to}");
+        }
+        let more = MOST as u16;
+        (0..2).for_each(|_| scan(more, 1));
+        assert!(is_known(more, 0));
+        for queue in 0..2 * more {
+            (0..2).for_each(|_| scan(queue, 6));
+            assert!(is_known(queue, 5) && ranges.ranges.lock().len() <= MOST, "{queue}");
+        }
     }
 }
