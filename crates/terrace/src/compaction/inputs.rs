@@ -63,8 +63,22 @@ impl Planner<'_> {
 
     /// Whether a compaction in progress writes to this range of `level`.
     pub(super) fn is_written_to(&self, level: usize, from: &[u8], to: &[u8]) -> bool {
+        self.reserving(level, from, to).next().is_some()
+    }
+
+    /// Whether this range of `level` is kept free of compactions without one that writes there.
+    pub(super) fn is_kept_free(&self, level: usize, from: &[u8], to: &[u8]) -> bool {
+        self.reserving(level, from, to).any(|other| other.files.is_empty())
+    }
+
+    fn reserving(
+        &self,
+        level: usize,
+        from: &[u8],
+        to: &[u8],
+    ) -> impl Iterator<Item = &Reservation> {
         let keys = &self.settings.keys;
-        self.busy.iter().any(|other| {
+        self.busy.iter().filter(move |other| {
             other.output_level == level
                 && keys.compare(&other.from, to) != Ordering::Greater
                 && keys.compare(&other.to, from) != Ordering::Less

@@ -140,6 +140,7 @@ impl Planner<'_> {
             bytes >= level_limit(level)
                 && total_size(&below(level + 1)) <= most
                 && (!self.is_written_to(level, &from, &to) || mutated("skipped-outputs"))
+                && !self.is_kept_free(level + 1, &from, &to)
         };
         let mut level = 1;
         while level < NUM_LEVELS - 1 && skips(level) {

@@ -235,6 +235,43 @@ fn level_0_goes_down_between_two_steps_of_a_manual_compaction() {
     db.close().expect("closes");
 }
 
+/// What lies behind the last key may go deeper meanwhile.
+#[test]
+fn a_forced_compaction_replaces_every_table_beside_a_writer_behind_the_last_key() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "manual compactions");
+    let gate = Arc::new(Gate::default());
+    let _open = OpenAtEnd(gate.clone());
+    let (db, mut expected) = (open(&gate), Map::new());
+    let large = vec![7; 1 << 20];
+    // In level 2, whose limit is 100 MB.
+    let mut load = db.bulk_load().expect("begins");
+    for key in [GATE.to_vec()].into_iter().chain((0..80).map(|at| format!("k{at:02}").into())) {
+        load.put(&key, &large).expect("loads");
+        expected.insert(key, large.clone());
+    }
+    load.finish().expect("ends");
+    flush(&db, &mut expected, &[GATE], b"1");
+    assert_eq!((tables(&db, 1), tables(&db, 2)), (1, 81));
+    let before = numbers(&db);
+    let manual = {
+        let db = db.clone();
+        let options = CompactOptions::new().force(true);
+        thread::spawn(move || db.compact_range_with::<&[u8]>(.., options).expect("compacts"))
+    };
+    gate.await_arrival();
+    for at in 0..30 {
+        flush(&db, &mut expected, &[format!("z{at:02}").as_bytes()], &large);
+    }
+    db.wait_idle().expect("comes to rest");
+    assert!(tables(&db, 3) > 0, "level 2 has {} tables", tables(&db, 2));
+    gate.open();
+    manual.join().expect("no panic");
+    let after = numbers(&db);
+    assert!(before.is_disjoint(&after), "{:?} were left", before.intersection(&after));
+    check(&db, &expected);
+    db.close().expect("closes");
+}
+
 /// It writes keys behind all others, too, which nobody has to wait for.
 #[test]
 fn a_manual_compaction_ends_beside_a_writer_that_does_not_pause() {

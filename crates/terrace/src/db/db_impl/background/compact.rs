@@ -131,7 +131,10 @@ impl Background {
                     state.level_0_speed.record(user_bytes, micros);
                 }
             }
-            state.release(reservation);
+            // A step of a manual compaction ends with a turn of automatic ones, under one lock.
+            if plan.reason != Reason::Manual {
+                state.release(reservation);
+            }
             replaced = self.swap_view(&mut state, |view| View {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables.clone(),

@@ -2,6 +2,7 @@
 //! automatic compactions go on ([`turns`](super::turns)).
 
 use std::sync::Arc;
+use std::thread;
 
 use crate::base::error::{ErrorKind, Result};
 use crate::base::mutation::mutated;
@@ -54,7 +55,7 @@ impl CompactOptions {
 }
 
 /// The next step, its version, and its reservation.
-type Step = (Arc<Plan>, Arc<Version>, u64);
+type Step<'a> = (Arc<Plan>, Arc<Version>, Reserved<'a>);
 
 // All of these go also when a listener or a comparator of the program's panics: a close would wait
 // for ever.
@@ -81,7 +82,10 @@ impl Drop for Manual<'_> {
         let mut state = self.background.state.lock();
         state.manual.running -= 1;
         state.manual.removals -= usize::from(self.is_removal);
-        self.background.schedule(&mut state);
+        // A comparator that has panicked must not do so in here as well.
+        if !thread::panicking() {
+            self.background.schedule(&mut state);
+        }
         self.background.changed.notify_all();
         drop(state);
         self.background.files.purge();
@@ -117,7 +121,9 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.background.state.lock();
         state.manual.end_wait(self.ticket);
-        self.background.schedule(&mut state);
+        if !thread::panicking() {
+            self.background.schedule(&mut state);
+        }
         self.background.changed.notify_all();
     }
 }
@@ -132,7 +138,7 @@ impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let mut state = self.background.state.lock();
         state.release(self.id);
-        if !mutated("automatic-turns") {
+        if !thread::panicking() && !mutated("automatic-turns") {
             let allowed = state.manual.allowed(true);
             self.background.schedule_allowed(&mut state, allowed);
         }
@@ -178,25 +184,21 @@ impl Background {
         to: Option<&[u8]>,
         options: CompactOptions,
     ) -> Result<()> {
-        let overlapping =
-            |version: &Version, level| version.overlapping(&self.files.order.keys, level, from, to);
         let Some((deepest, _floor)) = self.lay_floor(from, to) else { return Ok(()) };
         for level in 0..deepest {
             self.compact_level(level, false, from, to)?;
         }
-        // Tombstones that arrived at the bottom without a compaction hide nothing there.
+        // Tombstones that arrived at the bottom without a compaction hide nothing there. Deeper may lie
+        // what writers have brought since, behind the last key that was there.
         let version = self.views.current.load().version.clone();
-        for level in 1..NUM_LEVELS {
-            let has_tombstones = overlapping(&version, level)
-                .iter()
-                .any(|file| file.contents().is_some_and(|contents| contents.deletions > 0));
-            let is_bottom =
-                (level + 1..NUM_LEVELS).all(|deeper| overlapping(&version, deeper).is_empty());
-            if (has_tombstones || options.force) && is_bottom {
-                self.compact_level(level, true, from, to)?;
-            }
+        let has_tombstones = version
+            .overlapping(&self.files.order.keys, deepest, from, to)
+            .iter()
+            .any(|file| file.contents().is_some_and(|contents| contents.deletions > 0));
+        match has_tombstones || options.force {
+            true => self.compact_level(deepest, true, from, to),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// The deepest level that will hold anything of a range, and what keeps automatic compactions
@@ -245,14 +247,12 @@ impl Background {
                 continue;
             }
             let range = ManualRange { from, to: end.as_deref(), reached: reached.as_deref() };
-            let Some((plan, version, reservation)) = self.plan_step(level, in_place, &range)?
-            else {
+            let Some((plan, version, reserved)) = self.plan_step(level, in_place, &range)? else {
                 continue;
             };
             let ends = plan.inputs[0].iter().map(|file| file.largest_user_key());
             reached = ends.max_by(|a, b| keys.compare(a, b)).map(<[u8]>::to_vec);
-            let reserved = Reserved { background: self, id: reservation };
-            let result = self.files.sparing(|| self.compact(&plan, &version, reservation));
+            let result = self.files.sparing(|| self.compact(&plan, &version, reserved.id));
             // The inputs' space is free before the next compaction needs some.
             drop((plan, version));
             self.files.purge();
@@ -286,27 +286,27 @@ impl Background {
         level: usize,
         in_place: bool,
         range: &ManualRange<'_>,
-    ) -> Result<Option<Step>> {
+    ) -> Result<Option<Step<'_>>> {
         // Ends behind the lock.
         let waiting = Waiting::begin(self, level);
         let mut state = self.state.lock();
         self.retry(&mut state)?;
         loop {
             self.check_background(&state)?;
-            let version = self.views.current.load().version.clone();
-            if range.files(&version, &self.files.order.keys, level).is_empty() {
-                return Ok(None);
-            }
             if state.manual.is_first(waiting.ticket) {
+                let version = self.views.current.load().version.clone();
+                if range.files(&version, &self.files.order.keys, level).is_empty() {
+                    return Ok(None);
+                }
                 let settings = self.plan_settings(false, 0);
                 let planner =
                     Planner { version: &version, settings: &settings, busy: &state.reservations };
                 if let Some(plan) = planner.manual(level, in_place, range) {
                     let id = state.reserve(|id| plan.reservation(id, &self.files.order.keys));
-                    return Ok(Some((Arc::new(plan), version, id)));
+                    let reserved = Reserved { background: self, id };
+                    return Ok(Some((Arc::new(plan), version, reserved)));
                 }
             }
-            drop(version);
             self.changed.wait(&mut state);
         }
     }
