@@ -15,6 +15,8 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
         core.files.closed.store(true, Ordering::SeqCst);
         return Ok(());
     }
+    // Writers that are delayed are waited for.
+    core.background.throttle.lift();
     if core.files.options.reuse_logs
         && core.files.check_writable().is_ok()
         && !core.views.current.load().memtable.is_empty()
@@ -23,8 +25,6 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
         // instead.
         let _ = core.writes.sync_log(core.views.visible_sequence());
     }
-    // A writer that is delayed holds the commit lock.
-    core.background.throttle.lift();
     // A second close returns once the lock of the directory is free, too.
     let _one = core.shutting_down.lock();
     core.writes.leave_budget();

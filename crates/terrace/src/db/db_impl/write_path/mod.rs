@@ -32,6 +32,7 @@ use crate::env::Priority;
 use crate::write::batch::{
     BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark,
 };
+use crate::write::throttle::SMALL_WRITE;
 
 use crate::db::concurrency::ConcurrencyControl;
 use crate::db::concurrency::footprint::{Footprint, Keys};
@@ -51,6 +52,8 @@ pub(in crate::db) struct WritePath {
     background: Arc<Background>,
     /// `None` in a read-only or closed database.
     pub(in crate::db) commit: Mutex<Option<Commit>>,
+    /// A large write has this while it is [delayed](Self::delay_large).
+    large_writes: Mutex<()>,
     /// Bytes from which the memtable is switched: fewer once an early flush is requested.
     switch_at: AtomicU64,
     /// Whether a write was broken off by a panic.
@@ -90,6 +93,7 @@ impl WritePath {
             logs: logs.clone(),
             background: background.clone(),
             commit: Mutex::new(None),
+            large_writes: Mutex::new(()),
             switch_at: AtomicU64::new(files.options.write_buffer_size as u64),
             panicked: AtomicBool::new(false),
             control: ConcurrencyControl::new(&files.order.keys, &files.env),
@@ -299,6 +303,9 @@ impl WritePath {
             None => None,
             Some(budget) => Some(self.admit(budget, bytes, count)?),
         };
+        if bytes > SMALL_WRITE {
+            self.delay_large(bytes);
+        }
         let mut guard = self.commit.lock();
         let is_watched = self.control.is_used();
         if is_watched {
@@ -400,6 +407,30 @@ impl WritePath {
         Ok(())
     }
 
+    /// Delays a write where work is left behind.
+    #[inline]
+    fn delay(&self, owed_nanos: &mut u64, bytes: usize) {
+        if let Some(delay) = self.background.throttle.charge(owed_nanos, bytes) {
+            let sleep = |piece| self.files.env.sleep(piece);
+            // Work that has failed does not catch up.
+            let has_failed = || self.background.state.lock().error.is_some();
+            self.background.throttle.delay(delay, sleep, has_failed);
+        }
+    }
+
+    /// Delays a large write before it takes the commit lock: others write meanwhile, but for large
+    /// ones, which are delayed one after the other.
+    #[cold]
+    fn delay_large(&self, bytes: usize) {
+        if self.background.throttle.slows_down() {
+            let _one = self.large_writes.lock();
+            // Those in front may have waited for the end of it.
+            if self.background.throttle.slows_down() {
+                self.delay(&mut 0, bytes);
+            }
+        }
+    }
+
     /// Makes sure that the log and the memtable can take `bytes` more, slowing down where work is
     /// left behind.
     #[inline]
@@ -407,11 +438,8 @@ impl WritePath {
         if self.logs.suspect.load(Ordering::Relaxed) {
             self.leave_suspect_log(commit)?;
         }
-        if let Some(delay) = self.background.throttle.charge(&mut commit.owed_nanos, bytes) {
-            let sleep = |piece| self.files.env.sleep(piece);
-            // Work that has failed does not catch up.
-            let has_failed = || self.background.state.lock().error.is_some();
-            self.background.throttle.delay(delay, sleep, has_failed);
+        if bytes <= SMALL_WRITE {
+            self.delay(&mut commit.owed_nanos, bytes);
         }
         let switch_at = self.switch_at.load(Ordering::Relaxed);
         if commit.memtable.table().memory_usage() as u64 >= switch_at {
