@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
-use terrace::{Cursor, Db, ReadOptions, Transaction};
+use terrace::{Db, ReadOptions, Transaction};
 
 use crate::failure::{Failure, Result};
 use crate::text::Notation;
@@ -119,9 +119,20 @@ impl KeyRange {
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
         // A scan reads each block once: keeping them would only push others out of the cache.
-        let mut cursor = db.cursor_with(&options.fill_cache(false))?;
-        self.start(&mut cursor, reverse);
-        while cursor.valid() && self.contains(cursor.key()) {
+        let mut options = options.fill_cache(false);
+        if let Some(from) = &self.from {
+            options = options.lower_bound(from.as_slice());
+        }
+        if let Some(to) = &self.to {
+            options = options.upper_bound(to.as_slice());
+        }
+        let mut cursor = db.cursor_with(&options)?;
+        if reverse {
+            cursor.seek_to_last();
+        } else {
+            cursor.seek_to_first();
+        }
+        while cursor.valid() {
             if !visit(cursor.key(), cursor.value())? {
                 return Ok(());
             }
@@ -149,20 +160,6 @@ impl KeyRange {
             }
         }
         Ok(())
-    }
-
-    fn start(&self, cursor: &mut Cursor, reverse: bool) {
-        match (reverse, &self.from, &self.to) {
-            (false, Some(from), _) => cursor.seek(from),
-            (false, None, _) => cursor.seek_to_first(),
-            (true, _, None) => cursor.seek_to_last(),
-            (true, _, Some(to)) => {
-                cursor.seek_for_prev(to);
-                if cursor.valid() && cursor.key() == to.as_slice() {
-                    cursor.prev();
-                }
-            }
-        }
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> bool {

@@ -343,3 +343,24 @@ fn damage_behind_the_bound_is_not_shown() {
     assert!(!cursor.valid());
     cursor.status().unwrap();
 }
+
+/// A new name is looked for among keys, and the next ones are all deleted.
+#[test]
+fn a_keyspace_is_created_without_a_look_at_the_deletions_of_another_one() {
+    let disk = Disk::new();
+    let db = open(&disk);
+    let key = |number: u32| format!("!jobs!{number:06}");
+    (0..DELETED).for_each(|number| db.put(key(number), "soon gone").unwrap());
+    let before = db.snapshot();
+    (0..DELETED).for_each(|number| db.delete(key(number)).unwrap());
+    db.put("z", "there").unwrap();
+    db.flush().unwrap();
+    for key in [key(0).as_str(), "z"] {
+        db.get(key).unwrap();
+    }
+    disk.read.store(0, Ordering::SeqCst);
+    db.create_keyspace("jobr", KeyspaceOptions::new()).unwrap();
+    let read = disk.read.load(Ordering::SeqCst);
+    assert!(read < FEW, "{read} bytes");
+    drop(before);
+}

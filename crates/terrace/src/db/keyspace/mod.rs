@@ -172,24 +172,26 @@ fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<Option<KeyspaceOpt
     if let Some(value) = read::get(core, &key, &ReadOptions::new(), <[u8]>::to_vec)? {
         return decoded(&value);
     }
-    // Entries of keyspaces within it, or keys of its own. The cursor's view is newer than what was
-    // read above: the keyspace may have been created in between, and has its entry then.
-    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true).keys_only())?;
-    for begins in [&key, prefix] {
+    // Keys of its own, or entries of keyspaces within it. The second cursor's view is newer than the
+    // first one's: if the keyspace has been created in between, it has its entry.
+    let first_of = |begins: &[u8]| {
+        let mut options = ReadOptions::new().stored_values(true).keys_only();
+        options.upper_bound = prefix_end(begins);
+        let mut cursor = Cursor::new(core, &options)?;
         cursor.seek(begins);
-        if cursor.key() == key {
-            cursor.load_value();
-        }
-        cursor.status()?;
-        match cursor.entry() {
-            Some((found, value)) if found == key => return decoded(value),
-            Some((found, _)) if found.starts_with(begins) => {
-                return Ok(Some(KeyspaceOptions::new()));
-            }
-            _ => {}
-        }
+        cursor.status().map(|()| cursor)
+    };
+    let has_keys = first_of(prefix)?.valid();
+    let mut cursor = first_of(&key)?;
+    if cursor.key() == key {
+        cursor.load_value();
     }
-    Ok(None)
+    cursor.status()?;
+    match cursor.entry() {
+        Some((found, value)) if found == key => decoded(value),
+        Some(_) => Ok(Some(KeyspaceOptions::new())),
+        None => Ok(has_keys.then(KeyspaceOptions::new)),
+    }
 }
 
 /// The names of the keyspaces right within `parent`, in order: those of the catalogue and those

@@ -10,7 +10,7 @@ use crate::write::batch::WriteBatch;
 use crate::db::concurrency::ordered_key::shown;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::prepared_list::Prepared;
-use crate::db::key_range::check_prefixes;
+use crate::db::key_range::{check_prefixes, prefix_end};
 use crate::db::options::WriteOptions;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::read_options::ReadOptions;
@@ -25,8 +25,11 @@ pub(in crate::db) fn recover(core: &Arc<DbImpl>) -> Result<()> {
         return Ok(());
     }
     check_prefixes(&core.files.order.keys)?;
-    let mut cursor = Cursor::new(core, &ReadOptions::new())?;
-    cursor.seek(prepared_record::key(b""));
+    let first = prepared_record::key(b"");
+    let mut options = ReadOptions::new();
+    options.upper_bound = prefix_end(&first);
+    let mut cursor = Cursor::new(core, &options)?;
+    cursor.seek(&first);
     while cursor.valid()
         && let Some(name) = prepared_record::name(cursor.key())
     {

@@ -3,6 +3,7 @@
 //! They are read once, when a read or a compaction first asks, so that a database without keyspaces
 //! opens as it did. A catalogue that cannot be read is the error of reads in keyspaces.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
@@ -11,6 +12,7 @@ use crate::compaction::filter::FilterSet;
 use crate::iterator::db_iter::DbIter;
 use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
+use crate::iterator::scan_bounds::ScanBounds;
 use crate::iterator::values_ahead::PointedValues;
 use crate::table::{PrefixSetting, PrefixSettings};
 use crate::version::NUM_LEVELS;
@@ -102,8 +104,16 @@ impl Background {
         let keys = files.order.keys.clone();
         let mut iter = DbIter::new(merged, keys, sequence, beginning, NoRanges::default());
         let before = entry::key(&[]);
+        // What else begins with an exclamation mark may be a queue of which all is deleted.
+        let within = |from: &[u8], to| {
+            Arc::new(ScanBounds::new(&files.order.keys, Bound::Included(from.to_vec()), to))
+        };
+        iter.set_bounds(within(
+            &before,
+            prefix_end(&before).map_or(Bound::Unbounded, Bound::Excluded),
+        ));
         iter.seek(&before);
-        while iter.valid() && iter.key().starts_with(&before) {
+        while iter.valid() {
             iter.resolve();
             let Some((key, value)) = iter.entry() else { break };
             let Some(prefix) = key.strip_prefix(before.as_slice()) else { break };
@@ -114,6 +124,7 @@ impl Background {
             iter.next();
         }
         iter.status()?;
+        iter.set_bounds(within(entry::CLOCK, Bound::Included(entry::CLOCK.to_vec())));
         iter.seek(entry::CLOCK);
         let mark = iter.entry().filter(|(key, _)| *key == entry::CLOCK);
         if let Some(mark) = mark.and_then(|(_, value)| entry::decode_clock(value)) {
