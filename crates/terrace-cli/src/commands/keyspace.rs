@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use terrace::{Compression, Keyspace, KeyspaceOptions};
 
-use super::scope::find;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::number::parse_seconds;
@@ -74,7 +73,7 @@ impl Run for CreateKeyspaceArgs {
         let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
         let options = self.options()?;
         let db = session.db_without_transaction()?;
-        match find(db, parents)? {
+        match session.find_keyspace(parents)? {
             Some(parent) => parent.create_keyspace(name, options)?,
             None => db.create_keyspace(name, options)?,
         };
@@ -95,7 +94,7 @@ pub(crate) struct ListKeyspacesArgs {
 impl Run for ListKeyspacesArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let names = match find(db, &self.names)? {
+        let names = match session.find_keyspace(&self.names)? {
             Some(parent) => parent.keyspaces()?,
             None => db.keyspaces()?,
         };
@@ -121,8 +120,7 @@ pub(crate) struct StatKeyspaceArgs {
 
 impl Run for StatKeyspaceArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
-        let db = session.db()?;
-        let Some(keyspace) = find(db, &self.names)? else {
+        let Some(keyspace) = session.find_keyspace(&self.names)? else {
             return Ok(());
         };
         let (mut count, mut bytes) = (0_u64, 0_u64);
@@ -145,13 +143,15 @@ impl Run for StatKeyspaceArgs {
             (name, value) => format!("{name} {value}"),
         };
         if self.json || session.form().json {
-            return out.json(&json!({
+            out.json(&json!({
                 "entries": count,
                 "bytes": bytes,
                 "table_bytes": on_disk,
                 "settings": settings_as_json(&settings),
                 "keyspaces": within,
-            }));
+            }))?;
+            out.flush()?;
+            return session.require_whole("the count");
         }
         let entries = counted(count, "entry", "entries");
         out.line(format!("{entries}, {} of keys and values", size(bytes)))?;
@@ -160,10 +160,11 @@ impl Run for StatKeyspaceArgs {
             let settings: Vec<_> = settings.iter().map(shown).collect();
             out.line(format!("settings: {}", settings.join(", ")))?;
         }
-        match within.is_empty() {
-            true => Ok(()),
-            false => out.line(format!("keyspaces within: {}", within.join(" "))),
+        if !within.is_empty() {
+            out.line(format!("keyspaces within: {}", within.join(" ")))?;
         }
+        out.flush()?;
+        session.require_whole("the count")
     }
 }
 
@@ -202,14 +203,14 @@ impl Run for DropKeyspaceArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
         let db = session.db_without_transaction()?;
-        let parent = find(db, parents)?;
+        let parent = session.find_keyspace(parents)?;
         let dropped = match &parent {
             Some(parent) => parent.drop_keyspace(name)?,
             None => db.drop_keyspace(name)?,
         };
         if !dropped {
             // The error that names it.
-            find(db, &self.names)?;
+            session.find_keyspace(&self.names)?;
         }
         Ok(())
     }

@@ -23,8 +23,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use terrace::{
-    Db, ErrorKind, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch,
-    WriteOptions,
+    Db, Error, ErrorKind, Keyspace, MergeOperator, ReadOptions, Transaction, TransactionOptions,
+    WriteBatch, WriteOptions,
 };
 
 use self::scope::{Scope, ScopeArgs};
@@ -109,6 +109,11 @@ impl<'a> Session<'a> {
             true => Ok(Scope::default()),
             false => Scope::of(self.db()?, names).map_err(|missing| self.unless_whole(missing)),
         }
+    }
+
+    /// The keyspace that names lead to, each within the one before; none without names.
+    pub(crate) fn find_keyspace(&self, names: &[String]) -> Result<Option<Keyspace>> {
+        scope::find(self.db()?, names).map_err(|missing| self.unless_whole(missing))
     }
 
     pub(crate) fn db(&self) -> Result<&Db> {
@@ -304,19 +309,15 @@ impl<'a> Session<'a> {
         Ok(self.take_transaction()?.commit_with(WriteOptions::sync())?)
     }
 
-    /// Ends the transaction, which waits under `name` for its decision. It stays open where that name
-    /// or the database does not allow it.
+    /// Ends the transaction, which waits under `name` for its decision. It is rolled back if that
+    /// fails: what a script writes next must not come into it.
     pub(crate) fn prepare(&self, name: &[u8]) -> Result<()> {
-        let Err(failed) = self.take_transaction()?.prepare(name) else { return Ok(()) };
-        let error = failed.error().clone();
-        let transaction = failed.into_transaction();
-        let outcome = match (&transaction, error.kind()) {
-            (Some(_), _) => "not prepared, the transaction is open",
-            (None, ErrorKind::Io) => "it may be prepared all the same, see `prepared list`",
-            (None, _) => "not prepared, but rolled back",
+        let prepared = self.take_transaction()?.prepare(name).map_err(Error::from);
+        let explained = |error: Error| match error.kind() {
+            ErrorKind::Io => error.context("it may be prepared all the same, see `prepared list`"),
+            _ => error.context("not prepared, but rolled back"),
         };
-        self.transaction.replace(transaction);
-        Err(error.context(outcome).into())
+        prepared.map_err(|error| explained(error).into())
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {

@@ -25,7 +25,8 @@ pub(crate) struct ListPreparedArgs {
 impl Run for ListPreparedArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
-        session.db()?.prepared_transactions().into_iter().try_for_each(|prepared| {
+        let list = session.db()?.prepared_transactions();
+        list.into_iter().try_for_each(|prepared| {
             if form.json {
                 return out.json(&json!({
                     "name": to_json(form.notation, &prepared.name),
@@ -39,7 +40,9 @@ impl Run for ListPreparedArgs {
                 form.notation.encode(&prepared.name),
                 prepared.writes
             ))
-        })
+        })?;
+        out.flush()?;
+        session.require_whole("the list")
     }
 }
 
@@ -71,7 +74,7 @@ pub(crate) struct CommitPreparedArgs {
 impl Run for CommitPreparedArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let name = self.name.decode(session)?;
-        session.db_without_transaction()?.commit_prepared(name).map_err(Failure::of_missing)
+        decided(session, session.db_without_transaction()?.commit_prepared(name))
     }
 }
 
@@ -84,8 +87,13 @@ pub(crate) struct RollbackPreparedArgs {
 impl Run for RollbackPreparedArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let name = self.name.decode(session)?;
-        session.db_without_transaction()?.rollback_prepared(name).map_err(Failure::of_missing)
+        decided(session, session.db_without_transaction()?.rollback_prepared(name))
     }
+}
+
+/// Fails as for a key that is not there if there is no transaction of that name.
+fn decided(session: &Session<'_>, decided: terrace::Result<()>) -> Result<()> {
+    decided.map_err(|error| session.unless_whole(Failure::of_missing(error)))
 }
 
 #[derive(Args, Debug)]

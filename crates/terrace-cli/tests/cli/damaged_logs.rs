@@ -71,6 +71,8 @@ fn every_command_that_leaves_out_a_part_of_a_log_warns() {
     none.fails_after_warning(2, "no entry for the key none (what was left out of the log");
     let none = tool.run(&["get", "db", "none", "--keyspace", "none"]);
     none.fails_after_warning(2, "(what was left out of the log");
+    let none = tool.run(&["keyspace", "stat", "db", "none"]);
+    none.fails_after_warning(2, "(what was left out of the log");
     // What is printed lacks something, and is no success.
     for (args, what) in [
         (&["scan", "db"][..], "scan"),
@@ -78,6 +80,7 @@ fn every_command_that_leaves_out_a_part_of_a_log_warns() {
         (&["scan", "db", "--count"], "count"),
         (&["scan", "db", "--count", "--recovery", "salvage"], "count"),
         (&["keyspace", "list", "db"], "list"),
+        (&["prepared", "list", "db"], "list"),
     ] {
         let ran = tool.run(args);
         assert!(ran.status == 1 && (what == "list" || lines(&ran) > 0), "{args:?}: {ran:?}");

@@ -455,5 +455,5 @@ fn a_dump_leaves_prepared_transactions_out() {
     assert!(own.starts_with("!$terrace!prepared!t\t"), "{own}");
     assert!(tool.ok(&["prepared", "list", "db"]).starts_with("t\t1\t"));
     let script = b"begin\nput c 1\nprepare t\n";
-    tool.run_with(&["shell", "db"], script).fails(2, "not prepared, the transaction is open");
+    tool.run_with(&["shell", "db"], script).fails(2, "not prepared, but rolled back");
 }
