@@ -233,8 +233,9 @@ LEVELDB_EXPORT void terrace_options_set_prepared_transactions(leveldb_options_t*
  * is committed or rolled back under `name`, of at most 1,024 bytes, after the end of the process
  * too. Not for serializable transactions. Returns what terrace_transaction_commit returns. The
  * transaction is as it was before if 2 is returned because it cannot be prepared so: its name is in
- * use or too long, the options do not allow it, or it is serializable. It has ended in any other
- * case, but after an I/O error it may be among the prepared ones all the same. */
+ * use or too long, options or comparator do not allow it, it is serializable, writes keys of
+ * prepared transactions, or is too large. It has ended in any other case, and its functions say so,
+ * but after an I/O error it may be among the prepared ones all the same. */
 LEVELDB_EXPORT int terrace_transaction_prepare(terrace_transaction_t*, const char* name,
                                                size_t namelen, char** errptr);
 

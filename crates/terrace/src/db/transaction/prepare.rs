@@ -31,15 +31,17 @@ impl Transaction {
     /// With the transaction, as it was, in
     /// [`PrepareError::into_transaction`], where nothing has been done yet:
     /// - `InvalidArgument` if the name is in use or too long, if the database was opened without the
-    ///   option, and if a key is one of those of prepared transactions;
+    ///   option or read-only, if a key is one of those of prepared transactions, and if writes and keys
+    ///   are too large for one value of an entry;
     /// - `NotSupported` for a [`Serializable`](crate::Isolation::Serializable) transaction, because
-    ///   ranges have no locks, and under a custom comparator.
+    ///   ranges have no locks, and under a custom comparator;
+    /// - `Closed`.
     ///
     /// So it can be prepared under another name, or committed. The error becomes an [`Error`] by
     /// `?`, which drops the transaction: a rollback.
     ///
-    /// Without it, those of [`commit_with`](Self::commit_with), and `InvalidArgument` if writes and
-    /// keys are too large for one value of an entry. The transaction is rolled back then, with one
+    /// Without it, those of [`commit_with`](Self::commit_with), and `TimedOut` or `InvalidArgument` if
+    /// another thread prepares under the name at that moment. The transaction is rolled back then, with one
     /// exception: after `Io` it may be prepared all the same, in
     /// [`Db::prepared_transactions`](crate::Db::prepared_transactions) at once or after the next
     /// open. Roll it back by its name, or decide it as any other.
@@ -96,7 +98,10 @@ impl Transaction {
 ///
 /// [`Transaction::prepare`] takes the transaction, since it has ended when it is prepared; a failure
 /// that leaves it as it was gives it back, as `FromUtf8Error` of the standard library gives back the
-/// bytes. `?` makes an [`Error`] of it.
+/// bytes. `?` makes an [`Error`] of it, which drops the transaction.
+///
+/// As long as it has the transaction it keeps its locks and its snapshot: where `?` makes a
+/// `Box<dyn Error>` of it, until that is dropped.
 ///
 /// ```
 /// # use terrace::*;
