@@ -58,7 +58,6 @@ fn every_command_that_leaves_out_a_part_of_a_log_warns() {
         &["stat", "db"][..],
         &["files", "db", "--json"],
         &["advise", "db"],
-        &["prepared", "list", "db"],
         &["shell", "--read-only", "db"],
     ] {
         let ran = tool.run(args);
