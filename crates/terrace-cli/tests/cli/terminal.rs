@@ -40,7 +40,7 @@ impl Terminal {
         let from = self.seen.len();
         let mut bytes = Vec::new();
         let mut byte = [0];
-        while !String::from_utf8_lossy(&bytes).contains(part) {
+        while !bytes.ends_with(part.as_bytes()) {
             let read =
                 self.child.stdout.as_mut().expect("a pipe").read(&mut byte).expect("readable");
             assert_eq!(
@@ -64,7 +64,15 @@ impl Terminal {
         stdout.read_to_end(&mut bytes).expect("readable");
         rest.push_str(&String::from_utf8_lossy(&bytes));
         self.child.wait().expect("ended");
-        self.seen + &rest
+        std::mem::take(&mut self.seen) + &rest
+    }
+}
+
+/// Of a test that fails, too.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
