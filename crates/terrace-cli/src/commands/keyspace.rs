@@ -150,18 +150,17 @@ impl Run for StatKeyspaceArgs {
                 "settings": settings_as_json(&settings),
                 "keyspaces": within,
             }))?;
-            out.flush()?;
-            return session.require_whole("the count");
-        }
-        let entries = counted(count, "entry", "entries");
-        out.line(format!("{entries}, {} of keys and values", size(bytes)))?;
-        out.line(format!("about {} in tables", size(on_disk)))?;
-        if !settings.is_empty() {
-            let settings: Vec<_> = settings.iter().map(shown).collect();
-            out.line(format!("settings: {}", settings.join(", ")))?;
-        }
-        if !within.is_empty() {
-            out.line(format!("keyspaces within: {}", within.join(" ")))?;
+        } else {
+            let entries = counted(count, "entry", "entries");
+            out.line(format!("{entries}, {} of keys and values", size(bytes)))?;
+            out.line(format!("about {} in tables", size(on_disk)))?;
+            if !settings.is_empty() {
+                let settings: Vec<_> = settings.iter().map(shown).collect();
+                out.line(format!("settings: {}", settings.join(", ")))?;
+            }
+            if !within.is_empty() {
+                out.line(format!("keyspaces within: {}", within.join(" ")))?;
+            }
         }
         out.flush()?;
         session.require_whole("the count")

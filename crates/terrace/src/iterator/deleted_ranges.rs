@@ -24,14 +24,14 @@
 //!
 //! Bytewise order only.
 
-use std::collections::BTreeMap;
 use std::mem;
-use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::{AtomicU64, Mutex};
 use crate::base::mutation::mutated;
+
+use super::disjoint_ranges::{DisjointRanges, Range, ends_within};
 
 /// Ranges that are kept, so that as many queues are served. The oldest is replaced first.
 const MOST: usize = 256;
@@ -72,7 +72,7 @@ struct Known {
 
 impl Ranges {
     fn len(&self) -> usize {
-        self.watched.0.len() + self.known.0.len()
+        self.watched.len() + self.known.len()
     }
 
     /// Whether all between these bounds lies within one range.
@@ -92,130 +92,29 @@ impl Ranges {
         }
         // What was to become known is.
         self.watched.remove_within(&from, to.as_deref());
-        self.known.0.insert(from, Range { to, state: known });
+        self.known.insert(from, Range { to, state: known });
+    }
+
+    fn leave_out(&mut self, key: &[u8]) {
+        // No range begins or ends at a long key.
+        if key.len() > LONGEST_KEY {
+            self.watched.remove_holding(key);
+            self.known.remove_holding(key);
+        } else {
+            self.watched.leave_out(key);
+            self.known.leave_out(key);
+        }
     }
 
     fn remove_oldest(&mut self) {
         let watched = self.watched.oldest(|state| state.moment);
         let known = self.known.oldest(|state| state.moment);
-        let is_known = match (&watched, &known) {
-            (Some((watched, _)), Some((known, _))) => known < watched,
-            (watched, _) => watched.is_none(),
-        };
-        match is_known {
-            true => known.map(|(_, start)| drop(self.known.0.remove(&start))),
-            false => watched.map(|(_, start)| drop(self.watched.0.remove(&start))),
-        };
-    }
-}
-
-/// Ranges by their first key. No two of them overlap.
-struct DisjointRanges<S>(BTreeMap<Vec<u8>, Range<S>>);
-
-struct Range<S> {
-    /// The first key after it; `None` if there is no end.
-    to: Option<Vec<u8>>,
-    state: S,
-}
-
-impl<S> Default for DisjointRanges<S> {
-    fn default() -> Self {
-        DisjointRanges(BTreeMap::new())
-    }
-}
-
-impl<S> Range<S> {
-    fn ends_after(&self, key: &[u8]) -> bool {
-        self.to.as_deref().is_none_or(|to| key < to)
-    }
-}
-
-impl<S> DisjointRanges<S> {
-    /// The range that holds `key`, with its first key.
-    fn holding(&self, key: &[u8]) -> Option<(&Vec<u8>, &Range<S>)> {
-        let before = (Bound::Unbounded, Bound::Included(key));
-        self.0.range::<[u8], _>(before).next_back().filter(|(_, range)| range.ends_after(key))
-    }
-
-    /// The range within which all between these bounds lies.
-    fn covering(&self, from: &[u8], to: Option<&[u8]>) -> Option<(&Vec<u8>, &Range<S>)> {
-        self.holding(from).filter(|(_, range)| ends_within(to, range.to.as_deref()))
-    }
-
-    /// The ranges that begin between these bounds.
-    fn beginning_in(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> impl Iterator<Item = (&Vec<u8>, &Range<S>)> + use<'_, S> {
-        let end = to.map_or(Bound::Unbounded, Bound::Excluded);
-        self.0.range::<[u8], _>((Bound::Included(from), end))
-    }
-
-    /// The range with the least moment.
-    fn oldest(&self, moment: impl Fn(&S) -> u64) -> Option<(u64, Vec<u8>)> {
-        let moments = self.0.iter().map(|(start, range)| (moment(&range.state), start));
-        moments.min().map(|(moment, start)| (moment, start.clone()))
-    }
-
-    /// The ranges that overlap these bounds.
-    fn overlapping(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> impl Iterator<Item = (&Vec<u8>, &Range<S>)> + use<'_, S> {
-        let before = self.holding(from).filter(|(start, _)| **start != *from);
-        before.into_iter().chain(self.beginning_in(from, to))
-    }
-
-    /// Takes out a range that overlaps these bounds, or ends or begins at one of them.
-    fn take_joining(&mut self, from: &[u8], to: Option<&[u8]>) -> Option<(Vec<u8>, Range<S>)> {
-        let before = self.0.range::<[u8], _>((Bound::Unbounded, Bound::Included(from))).next_back();
-        let before = before.filter(|(_, range)| range.to.as_deref().is_none_or(|end| from <= end));
-        let found = before
-            .or_else(|| self.beginning_in(from, to).next())
-            .or_else(|| self.0.get_key_value(to?));
-        let start = found.map(|(start, _)| start.clone())?;
-        self.0.remove_entry(&start)
-    }
-
-    /// What lies between these bounds and in no range.
-    fn gaps(&self, from: &[u8], to: Option<&[u8]>) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-        let (mut gaps, mut at) = (Vec::new(), from);
-        for (start, range) in self.overlapping(from, to) {
-            if *at < **start {
-                gaps.push((at.to_vec(), Some(start.clone())));
-            }
-            let Some(end) = &range.to else { return gaps };
-            at = end;
-        }
-        if to.is_none_or(|to| at < to) {
-            gaps.push((at.to_vec(), to.map(<[u8]>::to_vec)));
-        }
-        gaps
-    }
-
-    /// Removes the ranges that lie within these bounds.
-    fn remove_within(&mut self, from: &[u8], to: Option<&[u8]>) {
-        let within = self.beginning_in(from, to);
-        let within = within.filter(|(_, range)| ends_within(range.to.as_deref(), to));
-        let within: Vec<_> = within.map(|(start, _)| start.clone()).collect();
-        within.iter().for_each(|start| drop(self.0.remove(start)));
-    }
-
-    /// Leaves `key` out, and what is on one side of it: what lies behind it, if anything is before.
-    fn leave_out(&mut self, key: &[u8]) {
-        let Some((start, _)) = self.holding(key) else { return };
-        let start = start.clone();
-        if key.len() > LONGEST_KEY {
-            self.0.remove(&start);
-        } else if *start < *key {
-            self.0.entry(start).and_modify(|range| range.to = Some(key.to_vec()));
-        } else if let Some((mut start, range)) = self.0.remove_entry(&start) {
-            start.push(0);
-            if range.ends_after(&start) {
-                self.0.insert(start, range);
-            }
+        if let Some((moment, start)) = &watched
+            && known.as_ref().is_none_or(|(other, _)| moment <= other)
+        {
+            self.watched.remove(start);
+        } else if let Some((_, start)) = &known {
+            self.known.remove(start);
         }
     }
 }
@@ -229,15 +128,6 @@ pub(crate) struct Beginning {
     /// it holds: a write into a memtable that was created meanwhile is not in that view. Writes up
     /// to this one are.
     pub(crate) visible: SequenceNumber,
-}
-
-/// Whether a range that ends before `end` ends no later than one that ends before `outer`.
-fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
-    match (end, outer) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(end), Some(outer)) => end <= outer,
-    }
 }
 
 /// Records ranges that a scan found deleted, and returns those that are known.
@@ -291,14 +181,12 @@ impl DeletedRanges {
         let began_later = |range: &Watched| range.moment <= moment && range.since <= sequence;
         let mut confirmed = Vec::new();
         for (start, range) in ranges.watched.overlapping(from, to) {
-            let is_whole = *from <= **start && ends_within(range.to.as_deref(), to);
+            let ends_seen = ends_within(range.to.as_deref(), to);
             // Of a range that reaches farther, what was seen; it waits for a scan that sees all of
             // it.
             let seen_from = from.max(start);
-            let seen_to = match ends_within(range.to.as_deref(), to) {
-                true => range.to.as_deref(),
-                false => to,
-            };
+            let seen_to = if ends_seen { range.to.as_deref() } else { to };
+            let is_whole = seen_from == start && ends_seen;
             let is_news = is_whole || ranges.known.covering(seen_from, seen_to).is_none();
             if began_later(&range.state) && is_news {
                 let known = Known { empty_at: sequence, moment: range.state.moment };
@@ -340,8 +228,8 @@ impl DeletedRanges {
     pub(crate) fn watch(&self, from: &[u8], to: Option<&[u8]>, last: SequenceNumber) {
         let Some(mut ranges) = self.ranges.try_lock() else { return };
         let moment = self.moment.load(Ordering::Relaxed) + 1;
-        for (from, to) in ranges.watched.gaps(from, to) {
-            ranges.watched.0.insert(from, Range { to, state: Watched { since: last, moment } });
+        for (from, to) in ranges.watched.uncovered(from, to) {
+            ranges.watched.insert(from, Range { to, state: Watched { since: last, moment } });
         }
         self.trim(&mut ranges);
         self.moment.store(moment, Ordering::Release);
@@ -359,8 +247,7 @@ impl DeletedRanges {
     fn invalidate_known(&self, key: &[u8]) {
         let mut ranges = self.ranges.lock();
         if !mutated("puts-in-deleted-ranges") {
-            ranges.watched.leave_out(key);
-            ranges.known.leave_out(key);
+            ranges.leave_out(key);
         }
         self.count.store(ranges.len(), Ordering::Relaxed);
     }
@@ -392,14 +279,6 @@ mod tests {
             let to = self.alive.range(from..).next().map(|&key| vec![key]);
             let worth = ranges.note(&[from], to.as_deref(), self.sequence, self.beginning);
             worth.then(|| (vec![from], to))
-        }
-    }
-
-    fn check_disjoint<S>(ranges: &DisjointRanges<S>) {
-        let mut end = Some(Vec::new());
-        for (start, range) in &ranges.0 {
-            assert!(end.as_ref().is_some_and(|end| end <= start) && range.ends_after(start));
-            end = range.to.clone();
         }
     }
 
@@ -453,8 +332,8 @@ mod tests {
                     }
                 }
                 let inner = ranges.ranges.lock();
-                check_disjoint(&inner.watched);
-                check_disjoint(&inner.known);
+                inner.watched.check_disjoint();
+                inner.known.check_disjoint();
                 assert_eq!(ranges.count.load(Ordering::Relaxed), inner.len(), "seed {seed}");
             }
         }

@@ -12,6 +12,7 @@
 pub(crate) mod db_iter;
 pub(crate) mod deleted_ranges;
 mod deleted_run;
+mod disjoint_ranges;
 pub(crate) mod level;
 pub(crate) mod merged;
 pub(crate) mod merging;

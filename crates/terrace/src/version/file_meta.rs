@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use crate::base::comparator::KeyOrder;
 use crate::base::fork::Origin;
 use crate::base::internal_key::user_key;
 use crate::base::locks::Mutex;
@@ -136,6 +137,17 @@ pub(crate) struct FileMeta {
 const UNKNOWN: u64 = u64::MAX;
 
 impl FileMeta {
+    /// Whether a user key lies in its range.
+    pub(super) fn covers(&self, keys: &KeyOrder, user_key: &[u8]) -> bool {
+        self.overlaps(keys, Some(user_key), Some(user_key))
+    }
+
+    /// Whether its range overlaps this one, inclusive; an absent end is open.
+    pub(super) fn overlaps(&self, keys: &KeyOrder, from: Option<&[u8]>, to: Option<&[u8]>) -> bool {
+        from.is_none_or(|from| keys.compare(self.largest_user_key(), from).is_ge())
+            && to.is_none_or(|to| keys.compare(self.smallest_user_key(), to).is_le())
+    }
+
     pub(crate) fn new(file: NewFile, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
         let seeks = seeks_for(file.size);
         FileMeta {

@@ -13,6 +13,7 @@ pub(crate) mod kept_filter;
 pub(crate) mod level;
 pub(crate) mod manifest;
 mod overlap;
+mod range_files;
 mod table_files;
 mod table_ring;
 pub(crate) mod table_set;

@@ -10,7 +10,6 @@
 
 use std::cmp::Ordering as KeyOrdering;
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::comparator::KeyOrder;
@@ -214,7 +213,7 @@ impl Version {
     #[inline(never)]
     fn prefetch_filters(&self, order: &InternalOrder, key: &[u8], hash: u64) {
         let candidates =
-            self.levels[0].iter().filter(|file| covers(&order.keys, file, user_key(key)));
+            self.levels[0].iter().filter(|file| file.covers(&order.keys, user_key(key)));
         candidates
             .filter_map(TableSet::open_table_of)
             .for_each(|table| table.prefetch_filter(hash));
@@ -228,7 +227,7 @@ impl Version {
         key: &'k [u8],
     ) -> impl Iterator<Item = &'a Arc<FileMeta>> + use<'a, 'k> {
         let wanted = user_key(key);
-        let level_0 = self.levels[0].iter().filter(move |file| covers(&order.keys, file, wanted));
+        let level_0 = self.levels[0].iter().filter(move |file| file.covers(&order.keys, wanted));
         let deeper = (1..NUM_LEVELS).filter_map(move |level| {
             let files = &self.levels[level];
             let file = files.get(files.find(order, key))?;
@@ -241,111 +240,6 @@ impl Version {
 
     fn file_at(&self, level: usize, number: u64) -> Option<&Arc<FileMeta>> {
         self.levels[level].iter().find(|file| file.number == number)
-    }
-
-    /// The files of `level` that hold user keys in the inclusive range; an absent end is open.
-    ///
-    /// In level 0, where files overlap each other, the range grows to take in every file that
-    /// overlaps one taken.
-    pub(crate) fn overlapping(
-        &self,
-        keys: &KeyOrder,
-        level: usize,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
-    ) -> Vec<Arc<FileMeta>> {
-        let files = &self.levels[level];
-        if level > 0 {
-            let is_before = |file: &Arc<FileMeta>| {
-                from.is_some_and(|from| {
-                    keys.compare(file.largest_user_key(), from) == KeyOrdering::Less
-                })
-            };
-            let reaches = |file: &&Arc<FileMeta>| overlaps(keys, file, None, to);
-            return files[files.partition_point(is_before)..]
-                .iter()
-                .take_while(reaches)
-                .cloned()
-                .collect();
-        }
-        let mut from = from.map(<[u8]>::to_vec);
-        let mut to = to.map(<[u8]>::to_vec);
-        loop {
-            let taken: Vec<_> = files
-                .iter()
-                .filter(|file| overlaps(keys, file, from.as_deref(), to.as_deref()))
-                .cloned()
-                .collect();
-            let mut grown = false;
-            for file in &taken {
-                if let Some(low) = &mut from
-                    && keys.compare(file.smallest_user_key(), low) == KeyOrdering::Less
-                {
-                    *low = file.smallest_user_key().to_vec();
-                    grown = true;
-                }
-                if let Some(high) = &mut to
-                    && keys.compare(file.largest_user_key(), high) == KeyOrdering::Greater
-                {
-                    *high = file.largest_user_key().to_vec();
-                    grown = true;
-                }
-            }
-            if !grown {
-                return taken;
-            }
-        }
-    }
-
-    /// Whether any file of `level` holds user keys in the inclusive range.
-    pub(crate) fn overlaps_level(
-        &self,
-        keys: &KeyOrder,
-        level: usize,
-        from: &[u8],
-        to: &[u8],
-    ) -> bool {
-        let files = &self.levels[level];
-        if level == 0 {
-            return files.iter().any(|file| overlaps(keys, file, Some(from), Some(to)));
-        }
-        let first = files.partition_point(|file| {
-            keys.compare(file.largest_user_key(), from) == KeyOrdering::Less
-        });
-        files
-            .get(first)
-            .is_some_and(|file| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
-    }
-
-    /// Whether the tables of `levels` that hold user keys in the inclusive range have so many bytes.
-    pub(crate) fn overlap_at_least(
-        &self,
-        keys: &KeyOrder,
-        levels: Range<usize>,
-        (from, to): (&[u8], &[u8]),
-        bytes: u64,
-    ) -> bool {
-        let mut files = levels.flat_map(|level| {
-            let files = &self.levels[level];
-            // Those of level 0 are in the order of their ages.
-            let first = match level {
-                0 => 0,
-                _ => files.partition_point(|file| {
-                    keys.compare(file.largest_user_key(), from) == KeyOrdering::Less
-                }),
-            };
-            let reaches = move |file: &&Arc<FileMeta>| {
-                level == 0 || keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater
-            };
-            files[first..].iter().take_while(reaches)
-        });
-        let mut left = bytes;
-        files.any(|file| {
-            if overlaps(keys, file, Some(from), Some(to)) {
-                left = left.saturating_sub(file.size);
-            }
-            left == 0
-        })
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
@@ -550,15 +444,6 @@ pub(crate) fn key_range<'a>(
         }
     }
     Some((low.to_vec(), high.to_vec()))
-}
-
-fn covers(keys: &KeyOrder, file: &FileMeta, user_key: &[u8]) -> bool {
-    overlaps(keys, file, Some(user_key), Some(user_key))
-}
-
-fn overlaps(keys: &KeyOrder, file: &FileMeta, from: Option<&[u8]>, to: Option<&[u8]>) -> bool {
-    from.is_none_or(|from| keys.compare(file.largest_user_key(), from) != KeyOrdering::Less)
-        && to.is_none_or(|to| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use crate::version::NUM_LEVELS;
 use crate::version::version::{Version, key_range};
 
 use crate::db::db_impl::background::Background;
+use crate::db::db_impl::background::state::State;
+use crate::db::db_impl::background::turns::Automatic;
 
 /// How a range is compacted.
 ///
@@ -82,11 +84,8 @@ impl Drop for Manual<'_> {
         let mut state = self.background.state.lock();
         state.manual.running -= 1;
         state.manual.removals -= usize::from(self.is_removal);
-        // A comparator that has panicked must not do so in here as well.
-        if !thread::panicking() {
-            self.background.schedule(&mut state);
-        }
-        self.background.changed.notify_all();
+        let allowed = state.manual.allowed(false);
+        self.background.go_on(&mut state, allowed);
         drop(state);
         self.background.files.purge();
     }
@@ -121,10 +120,8 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.background.state.lock();
         state.manual.end_wait(self.ticket);
-        if !thread::panicking() {
-            self.background.schedule(&mut state);
-        }
-        self.background.changed.notify_all();
+        let allowed = state.manual.allowed(false);
+        self.background.go_on(&mut state, allowed);
     }
 }
 
@@ -138,15 +135,24 @@ impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let mut state = self.background.state.lock();
         state.release(self.id);
-        if !thread::panicking() && !mutated("automatic-turns") {
-            let allowed = state.manual.allowed(true);
-            self.background.schedule_allowed(&mut state, allowed);
-        }
-        self.background.changed.notify_all();
+        let allowed = match mutated("automatic-turns") {
+            true => Automatic::None,
+            false => state.manual.allowed(true),
+        };
+        self.background.go_on(&mut state, allowed);
     }
 }
 
 impl Background {
+    /// Starts the work that is due, of automatic compactions what is `allowed`, and wakes those who
+    /// wait. A comparator that has panicked must not do so in here as well.
+    fn go_on(self: &Arc<Self>, state: &mut State, allowed: Automatic) {
+        if !thread::panicking() {
+            self.schedule_allowed(state, allowed);
+        }
+        self.changed.notify_all();
+    }
+
     /// Compacts the tables of a range level by level down to the deepest one that holds any of it.
     /// Runs on the caller's thread.
     pub(in crate::db) fn compact_range(
