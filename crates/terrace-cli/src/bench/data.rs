@@ -41,9 +41,16 @@ impl Random {
 }
 
 /// A key, and room for the dot that makes it one that is not there.
+#[derive(Clone)]
 pub(super) struct Key {
     bytes: [u8; KEY_SIZE + 1],
     length: usize,
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 impl Key {

@@ -33,6 +33,7 @@ Benchmarks, in the order in which they usually make sense:
   waitcompact, compact       wait for background work; compact everything
   readrandom, readmissing    get random keys, or keys that do not exist
   readhot                    get random keys out of one per cent of them
+  multireadrandom            get random keys, 64 with one call
   seekrandom                 open an iterator at a random key and step ten times
   readseq, readreverse       scan everything, forwards or backwards
   readwhilewriting           readrandom while another thread puts

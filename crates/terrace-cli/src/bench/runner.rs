@@ -23,6 +23,8 @@ use crate::signals::make_uninterrupted;
 const LARGE_VALUE_SIZE: usize = 100_000;
 /// Entries for each large value.
 const LARGE_SHARE: u64 = 1000;
+/// Keys that one call of multireadrandom gets.
+const KEYS_AT_ONCE: usize = 64;
 /// Entries for each synchronous write.
 const SYNC_SHARE: u64 = 100;
 /// Keys for each hot key.
@@ -210,7 +212,8 @@ impl<'a> Runner<'a> {
             Benchmark::ReadSeq
             | Benchmark::ReadReverse
             | Benchmark::ReadRandom
-            | Benchmark::ReadMissing => self.args.reads(),
+            | Benchmark::ReadMissing
+            | Benchmark::MultiReadRandom => self.args.reads(),
             Benchmark::ReadHot | Benchmark::SeekRandom | Benchmark::ReadWhileWriting => {
                 self.args.reads()
             }
@@ -278,6 +281,7 @@ impl Share<'_> {
             }
             Benchmark::ReadMissing => self.read(args.num, Key::missing(), work),
             Benchmark::ReadHot => self.read((args.num / HOT_SHARE).max(1), Key::new(), work),
+            Benchmark::MultiReadRandom => self.multi_read(work),
             Benchmark::SeekRandom => self.seek(work),
             Benchmark::DeleteSeq => self.delete(KeyOrder::Sequential, work),
             Benchmark::DeleteRandom => self.delete(random, work),
@@ -393,6 +397,27 @@ impl Share<'_> {
                 work.bytes += (KEY_SIZE + value.len()) as u64;
             }
             work.end(1);
+            self.tick(work.operations);
+        }
+        Ok(())
+    }
+
+    /// Gets [`KEYS_AT_ONCE`] keys with each call.
+    fn multi_read(&self, work: &mut Work) -> Result<()> {
+        let mut random = self.random();
+        let mut left = self.part_of(self.runner.args.reads()).count();
+        let mut keys = vec![Key::new(); KEYS_AT_ONCE.min(left)];
+        while left > 0 {
+            keys.truncate(left);
+            for key in &mut keys {
+                key.set(random.below(self.runner.args.num));
+            }
+            for value in self.db.multi_get(&keys)?.into_iter().flatten() {
+                work.found += 1;
+                work.bytes += (KEY_SIZE + value.len()) as u64;
+            }
+            left -= keys.len();
+            work.end(keys.len() as u64);
             self.tick(work.operations);
         }
         Ok(())

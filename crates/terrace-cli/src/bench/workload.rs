@@ -33,11 +33,12 @@ pub(super) enum Benchmark {
     Compact,
     WaitCompact,
     BulkLoad,
+    MultiReadRandom,
 }
 
 use Benchmark::*;
 
-const ALL: [(&str, Benchmark); 20] = [
+const ALL: [(&str, Benchmark); 21] = [
     ("fillseq", FillSeq),
     ("fillrandom", FillRandom),
     ("overwrite", Overwrite),
@@ -58,6 +59,7 @@ const ALL: [(&str, Benchmark); 20] = [
     ("compact", Compact),
     ("waitcompact", WaitCompact),
     ("bulkload", BulkLoad),
+    ("multireadrandom", MultiReadRandom),
 ];
 
 impl Step {
@@ -81,6 +83,7 @@ impl Benchmark {
     pub(super) fn number(self) -> u64 {
         match self {
             BulkLoad => 21,
+            MultiReadRandom => 42,
             other => other as u64 + 1,
         }
     }
@@ -102,7 +105,10 @@ impl Benchmark {
 
     /// Whether it counts the keys that it found.
     pub(super) fn counts_found(self) -> bool {
-        matches!(self, ReadRandom | ReadMissing | ReadHot | SeekRandom | ReadWhileWriting)
+        matches!(
+            self,
+            ReadRandom | ReadMissing | ReadHot | MultiReadRandom | SeekRandom | ReadWhileWriting
+        )
     }
 
     /// Whether it is one long call, whatever the number of threads.
@@ -119,7 +125,11 @@ mod tests {
     fn names_lead_to_benchmarks_and_back() {
         for (at, (name, benchmark)) in ALL.into_iter().enumerate() {
             assert_eq!(Step::parse(name), Ok(Step::Run(benchmark)));
-            let number = if name == "bulkload" { 21 } else { at as u64 + 1 };
+            let number = match name {
+                "bulkload" => 21,
+                "multireadrandom" => 42,
+                _ => at as u64 + 1,
+            };
             assert_eq!((benchmark.name(), benchmark.number()), (name, number));
         }
         assert!(Step::parse("fillsequential").is_err());

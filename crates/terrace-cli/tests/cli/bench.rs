@@ -22,7 +22,7 @@ fn every_benchmark_reports_every_field() {
     let tool = Tool::new();
     let names = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,readseq,\
                  readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,waitcompact,compact,deleteseq,\
-                 deleterandom";
+                 deleterandom,multireadrandom";
     for threads in ["1", "3"] {
         let lines = tool
             .run(&["bench", "--num=3000", "--json", "--threads", threads, "--benchmarks", names])
@@ -50,6 +50,8 @@ fn every_benchmark_reports_every_field() {
         assert_eq!((ops(0), ops(3), ops(5), ops(6)), (Some(3000), Some(3000), Some(30), Some(3)));
         let found = |at: usize| lines[at]["found"].as_u64();
         assert_eq!((found(11), found(12), found(13)), (Some(3000), Some(0), Some(3000)));
+        // After deleterandom.
+        assert_eq!(lines[20]["ops"], 3000);
         assert!(lines[15]["writer_ops_per_sec"].is_number());
     }
     // The temporary database is gone.

@@ -92,6 +92,23 @@ struct Step<'a, 'k> {
     place: Option<Place>,
 }
 
+/// Look-ups that wait for the processor's loads together: as many as it keeps under way at once.
+const TOGETHER: usize = 16;
+
+/// Finds the place of each of `steps` in its table and asks for what is there.
+fn ask_for_blocks(steps: &mut [Step<'_, '_>]) {
+    for step in &mut *steps {
+        let Ok(table) = &step.table else { continue };
+        step.place = table.place(step.key, step.hash);
+        if let Some(place) = step.place {
+            table.prefetch_slot(place);
+        }
+    }
+    let places = || steps.iter().filter_map(|step| Some((step.table.as_ref().ok()?, step.place?)));
+    places().for_each(|(table, place)| table.prefetch_block(place, 0));
+    places().for_each(|(table, place)| table.prefetch_entries(place));
+}
+
 /// An immutable set of table files.
 #[derive(Default, Debug)]
 pub(crate) struct Version {
@@ -154,8 +171,8 @@ impl Version {
     }
 
     /// [`get`](Version::get) for several keys; `found` is told what was found for each, in their
-    /// order. One look-up waits for filter, slot, block and entries one after the other; here all
-    /// of them wait for each of these at once.
+    /// order. One look-up waits for filter, slot, block and entries one after the other; here
+    /// [`TOGETHER`] of them wait for each of these at once, and all of them for the device.
     pub(crate) fn get_many<'a, 'k>(
         &'a self,
         tables: &TableSet,
@@ -167,32 +184,27 @@ impl Version {
         // Every look into the cache below needs this, and it costs less in one piece.
         let _pin = pin();
         let mut steps = Vec::with_capacity(2 * keys.size_hint().0);
-        for (number, key) in keys.clone().enumerate() {
-            let hash = hash_key(user_key(key));
-            for file in self.candidates(order, key) {
-                // A table that cannot be opened is an error only if the look-up comes as far as
-                // there.
-                let table = match tables.table_to_search(file, hash, fill_cache).transpose() {
-                    Some(table) => table.map(TableRef::into_arc),
-                    None => continue,
-                };
-                if let Ok(table) = &table {
-                    table.prefetch_filter(hash);
+        let mut numbered = keys.clone().enumerate().peekable();
+        // The device reads for the first keys while the next ones look for their blocks.
+        while numbered.peek().is_some() {
+            let first = steps.len();
+            for (number, key) in numbered.by_ref().take(TOGETHER) {
+                let hash = hash_key(user_key(key));
+                for file in self.candidates(order, key) {
+                    // A table that cannot be opened is an error only if the look-up comes as far
+                    // as there.
+                    let table = match tables.table_to_search(file, hash, fill_cache).transpose() {
+                        Some(table) => table.map(TableRef::into_arc),
+                        None => continue,
+                    };
+                    if let Ok(table) = &table {
+                        table.prefetch_filter(hash);
+                    }
+                    steps.push(Step { number, key, hash, file, table, place: None });
                 }
-                steps.push(Step { number, key, hash, file, table, place: None });
             }
+            ask_for_blocks(&mut steps[first..]);
         }
-        for step in &mut steps {
-            let Ok(table) = &step.table else { continue };
-            step.place = table.place(step.key, step.hash);
-            if let Some(place) = step.place {
-                table.prefetch_slot(place);
-            }
-        }
-        let places =
-            || steps.iter().filter_map(|step| Some((step.table.as_ref().ok()?, step.place?)));
-        places().for_each(|(table, place)| table.prefetch_block(place, 0));
-        places().for_each(|(table, place)| table.prefetch_entries(place));
         let mut steps = steps.into_iter().peekable();
         for number in 0..keys.count() {
             let (mut search, mut lookup) = (Search::default(), None);

@@ -1,4 +1,4 @@
-//! How scans read ahead of themselves, seen from the files: what they ask for, read and open.
+//! How scans, and lookups of several keys, read ahead of themselves, seen from the files: what they ask for, read and open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,9 @@ struct Counts {
     asked: AtomicU64,
     opened: AtomicU64,
     ends: AtomicU64,
+    /// Requests since the last read, and the most of them before one.
+    in_a_row: AtomicU64,
+    most_in_a_row: AtomicU64,
 }
 
 impl Counts {
@@ -39,6 +42,8 @@ struct Counted {
 impl RandomAccessFile for Counted {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.counts.read.fetch_add(buffer.len() as u64, Ordering::SeqCst);
+        let in_a_row = self.counts.in_a_row.swap(0, Ordering::SeqCst);
+        self.counts.most_in_a_row.fetch_max(in_a_row, Ordering::SeqCst);
         self.file.read_at(offset, buffer)
     }
 
@@ -48,6 +53,7 @@ impl RandomAccessFile for Counted {
 
     fn will_need(&self, offset: u64, length: usize) {
         self.counts.asked.fetch_add(length as u64, Ordering::SeqCst);
+        self.counts.in_a_row.fetch_add(1, Ordering::SeqCst);
         if offset + length as u64 == self.size() {
             self.counts.ends.fetch_add(1, Ordering::SeqCst);
         }
@@ -101,6 +107,17 @@ fn filled_on(disk: Disk) -> (Db, Arc<Counts>) {
         .seek_compaction(false);
     let db = Db::open("/db", options).unwrap();
     for number in 0..KEYS {
+        db.put(key(number), [number as u8; 400]).unwrap();
+    }
+    db.compact_range::<&[u8]>(..).unwrap();
+    counts.take();
+    (db, counts)
+}
+
+/// [`filled_on`], and as much behind it: enough to be compared with the memory that there is.
+fn filled_twice(disk: Disk) -> (Db, Arc<Counts>) {
+    let (db, counts) = filled_on(disk);
+    for number in KEYS..2 * KEYS {
         db.put(key(number), [number as u8; 400]).unwrap();
     }
     db.compact_range::<&[u8]>(..).unwrap();
@@ -208,12 +225,7 @@ fn seeks_ask_for_the_blocks_that_scans_went_on_to_before() {
 /// several of their ends at a time.
 #[test]
 fn tables_are_opened_before_they_are_needed() {
-    let (db, counts) = filled_on(Disk { memory: Some(8 << 20), ..Disk::default() });
-    for number in KEYS..2 * KEYS {
-        db.put(key(number), [number as u8; 400]).unwrap();
-    }
-    db.compact_range::<&[u8]>(..).unwrap();
-    counts.take();
+    let (db, counts) = filled_twice(Disk { memory: Some(8 << 20), ..Disk::default() });
     for _ in 0..1000 {
         assert!(db.get(key(1)).unwrap().is_some());
     }
@@ -223,4 +235,37 @@ fn tables_are_opened_before_they_are_needed() {
     // By the table that is opened, and before that, but for the one that the gets opened.
     let [.., ends] = counts.take();
     assert!(ends >= 2 * (tables - 1), "{ends} ends asked for of {tables} tables");
+}
+
+/// Where data exceed memory the device is asked for the blocks of 64 keys before one is waited for.
+#[test]
+fn lookups_of_several_keys_ask_for_all_they_read() {
+    for (memory, at_once) in [(None, 16), (Some(8 << 20), 64)] {
+        let (db, counts) = filled_twice(Disk { memory, ..Disk::default() });
+        // The tables are open before.
+        for number in (0..1000).map(|number| number * 2 * KEYS / 1000) {
+            assert!(db.get(key(number)).unwrap().is_some());
+        }
+        db.wait_idle().unwrap();
+        counts.take();
+        for store in [&counts.in_a_row, &counts.most_in_a_row] {
+            store.store(0, Ordering::SeqCst);
+        }
+        // No two in one block, and none of every third.
+        let numbers: Vec<_> = (0..200).map(|number| (number * 7919) % KEYS).collect();
+        let name = |number: u32| match number % 3 {
+            0 => [&key(number)[..], b"."].concat(),
+            _ => key(number),
+        };
+        let keys: Vec<_> = numbers.iter().map(|&number| name(number)).collect();
+        for (number, value) in numbers.iter().zip(db.multi_get(&keys).unwrap()) {
+            let wanted = (number % 3 != 0).then(|| vec![*number as u8; 400]);
+            assert_eq!(value, wanted, "{number}");
+        }
+        let [read, asked, ..] = counts.take();
+        let found = keys.iter().filter(|key| key.len() == 9).count() as u64;
+        assert!(read >= found * 4000 && asked + found >= read, "{read} bytes, {asked} asked for");
+        let most = counts.most_in_a_row.load(Ordering::SeqCst);
+        assert!(most > at_once / 2 && most <= at_once, "{most} in a row with {memory:?}");
+    }
 }
