@@ -108,6 +108,47 @@ impl LogSync {
         state.awaited.retain(|&awaited| awaited > sequence);
     }
 
+    /// Makes the logs before the one that is being written durable and lets go of their files,
+    /// where descriptors are scarce. Whether there were any.
+    ///
+    /// Their names are durable no later than that of the next log, which is synced for the first
+    /// writer that waits.
+    pub(crate) fn close_older(&self) -> Result<bool> {
+        let mut state = self.state.lock();
+        while state.syncing {
+            self.done.wait(&mut state);
+        }
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        let Some((newest, older)) = state.logs.split_last() else { return Ok(false) };
+        let newest = newest.number;
+        let older: Vec<_> = older.iter().map(|log| log.syncer.clone()).collect();
+        if older.is_empty() {
+            return Ok(false);
+        }
+        state.syncing = true;
+        drop(state);
+        let result = older.iter().try_for_each(|syncer| syncer.sync());
+        drop(older);
+        let mut state = self.state.lock();
+        state.syncing = false;
+        let result = match result {
+            Ok(()) => {
+                state.logs.retain(|log| log.number >= newest);
+                Ok(true)
+            }
+            Err(error) => {
+                let error = error.context("syncing the write-ahead log");
+                state.failed = Some(error.clone());
+                Err(error)
+            }
+        };
+        drop(state);
+        self.done.notify_all();
+        result
+    }
+
     /// Forgets a failure, because no log that could have been hurt is in use any more.
     pub(crate) fn reset(&self) {
         self.state.lock().failed = None;
@@ -169,10 +210,13 @@ impl LogSync {
         };
         let first = if mutated("older-logs-first") { logs.len() - 1 } else { 0 };
         let mut result = logs[first..].iter().try_for_each(sync);
+        let newest = logs.last().map_or(0, |(number, _)| *number);
         if result.is_ok() && unnamed && !mutated("log-name") {
+            // Opening the directory takes a descriptor, which older logs may have to give back.
+            drop(logs);
+            self.state.lock().logs.retain(|log| log.number >= newest);
             result = sync_dir();
         }
-        let newest = logs.last().map_or(0, |(number, _)| *number);
         self.end_group(result, sequence, target, newest)
     }
 

@@ -278,6 +278,36 @@ fn sixteen_descriptors_are_enough() {
     });
 }
 
+/// Small memtables that wait to be flushed hold a log each, and the flush needs a descriptor, too.
+#[test]
+fn twelve_descriptors_are_enough_for_small_memtables() {
+    const TEST: &str = "limits::twelve_descriptors_are_enough_for_small_memtables";
+    const ENTRIES: usize = 20_000;
+    if let Some(path) = child(TEST) {
+        let options = Options::new().create_if_missing(true).write_buffer_size(64 << 10);
+        let db = Db::open(&path, options).expect("open");
+        for n in 0..ENTRIES {
+            let number = n * 7919 % ENTRIES;
+            let sync = if n % 1000 == 0 { WriteOptions::sync() } else { WriteOptions::new() };
+            db.put_with(key(number), Rng::new(n as u64).bytes(200), sync).expect("put");
+        }
+        db.compact_range::<&[u8]>(..).expect("compact");
+        assert_eq!(read_all(&db).expect("read").len(), ENTRIES);
+        db.close().expect("close");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(format!("ulimit -n 12 && exec \"$0\" --exact {TEST} --test-threads=1"))
+        .arg(env::current_exe().expect("this program"));
+    assert_eq!(in_child(TEST, &mut command, &path), Some(true));
+    let db = Db::open(&path, Options::new()).expect("open");
+    assert_eq!(read_all(&db).expect("read").len(), ENTRIES);
+}
+
 /// Where so much data is written, overwritten, read and compacted, in a process that may have 64
 /// MiB. Of a thread's stack all counts, touched or not, so the process limits its stacks, too.
 #[test]

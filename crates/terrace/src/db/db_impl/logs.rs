@@ -65,13 +65,16 @@ impl Logs {
         Some((LogWriter::new(file, 0), syncer))
     }
 
-    /// Removes the logs that were kept.
-    pub(in crate::db) fn delete_recycled_logs(&self) {
+    /// Removes the logs that were kept. Whether there were any.
+    pub(in crate::db) fn delete_recycled_logs(&self) -> bool {
+        let mut had_any = false;
         while let Some(log) = self.recycled.take() {
             let number = log.number;
             drop(log);
             self.delete_recycled_log(number);
+            had_any = true;
         }
+        had_any
     }
 
     /// A leftover is harmless: the next open removes it.

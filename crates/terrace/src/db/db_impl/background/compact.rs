@@ -30,7 +30,7 @@ impl Background {
         reservation: u64,
     ) {
         let result = caught("compacting tables", || {
-            self.files.sparing(|| self.compact(&plan, &version, reservation))
+            self.sparing(|| self.compact(&plan, &version, reservation))
         });
         // Nothing needs the inputs now. They are removed before the compaction counts as done, so
         // that a caller that waits for it finds their space free.

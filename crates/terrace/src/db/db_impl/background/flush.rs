@@ -29,18 +29,19 @@ const CANCELLABLE_BYTES: usize = 32 << 20;
 
 impl Background {
     pub(in crate::db) fn flush_job(self: &Arc<Self>) {
-        let mut has_spared = false;
+        let mut attempts = 0;
         while let Some((immutable, number)) = self.next_flush() {
             let result = caught("flushing a memtable", || self.flush_one(&immutable, number));
             let Err(failure) = result else {
                 self.files.purge();
                 continue;
             };
-            // Once more with another number if it ran out of descriptors that tables can spare.
-            let goes_on = !has_spared
-                && failure.error.is_out_of_descriptors()
-                && self.files.tables.spare_descriptors();
-            has_spared = true;
+            // Once more with another number if it ran out of descriptors that tables can spare, or
+            // else logs.
+            attempts += 1;
+            let goes_on = failure.error.is_out_of_descriptors()
+                && (attempts == 1 && self.files.tables.spare_descriptors()
+                    || attempts <= 2 && self.spare_logs());
             if !goes_on {
                 self.tell_failure(&failure);
             }

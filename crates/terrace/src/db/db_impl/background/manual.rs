@@ -258,7 +258,7 @@ impl Background {
             };
             let ends = plan.inputs[0].iter().map(|file| file.largest_user_key());
             reached = ends.max_by(|a, b| keys.compare(a, b)).map(<[u8]>::to_vec);
-            let result = self.files.sparing(|| self.compact(&plan, &version, reserved.id));
+            let result = self.sparing(|| self.compact(&plan, &version, reserved.id));
             // The inputs' space is free before the next compaction needs some.
             drop((plan, version));
             self.files.purge();

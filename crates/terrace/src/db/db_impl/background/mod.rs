@@ -12,6 +12,7 @@
 mod backlog;
 mod compact;
 pub(in crate::db) mod counters;
+mod descriptors;
 mod expiry_check;
 pub(in crate::db) mod failure;
 mod flush;

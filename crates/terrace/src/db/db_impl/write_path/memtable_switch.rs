@@ -2,11 +2,14 @@
 //! where a caller wants everything in tables.
 
 use std::iter;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 use crate::base::locks::Mutex;
+use crate::env::FileSyncer;
+use crate::log::LogWriter;
 use crate::memtable::MemTable;
 use crate::version::filename;
 
@@ -26,7 +29,7 @@ impl WritePath {
             commit.memtable.table().memory_usage() >= self.files.options.write_buffer_size;
         let (log, syncer) = match if is_full { self.logs.reuse(&path) } else { None } {
             Some(log) => log,
-            None => self.files.sparing(|| self.logs.create(&path))?,
+            None => self.create_log(&path)?,
         };
         self.logs.sync.start_log(number, syncer);
         let (writer, memtable) = commit.memtable.successor();
@@ -65,6 +68,20 @@ impl WritePath {
         drop(state);
         drop(replaced);
         Ok(())
+    }
+
+    /// Creates a log, after the flushes that are under way where those hold the last descriptors.
+    fn create_log(&self, path: &Path) -> Result<(LogWriter, Arc<dyn FileSyncer>)> {
+        let create = || self.background.sparing(|| self.logs.create(path));
+        let mut state = match create() {
+            Err(error) if error.is_out_of_descriptors() => self.background.state.lock(),
+            result => return result,
+        };
+        let earlier = state.attempts();
+        let no_flushes = |state: &State| state.immutables.is_empty();
+        self.background.await_flushes(&mut state, earlier, no_flushes)?;
+        drop(state);
+        create()
     }
 
     /// Begins another memtable in place of one that is empty, with the same log, and returns it.

@@ -387,7 +387,15 @@ impl WritePath {
     pub(in crate::db) fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
         let appended = || self.views.visible_sequence();
         let synced = self.logs.sync.wait(sequence, appended, || {
-            self.files.sparing(|| self.files.env.sync_dir(&self.files.dir))
+            let sync_dir = || self.files.env.sync_dir(&self.files.dir);
+            match self.files.sparing(sync_dir) {
+                Err(error)
+                    if error.is_out_of_descriptors() && self.background.close_full_logs() =>
+                {
+                    sync_dir()
+                }
+                result => result,
+            }
         });
         let durable = match synced {
             Ok(durable) => durable,
