@@ -126,7 +126,8 @@ LEVELDB_EXPORT void terrace_pinned_destroy(terrace_pinned_t*);
 
 /* Removes every key from `start_key` on and before `limit_key`, as one step; a null end is open. A
  * large range costs about as much as a small one: its tables are removed, durably whatever the
- * options say, and their space is free once nothing that began before reads them. */
+ * options say, and their space is free once nothing that began before reads them. Entries of
+ * Terrace's own, whose keys begin with !$terrace!, stay, unless start_key begins with that. */
 LEVELDB_EXPORT void terrace_delete_range(leveldb_t* db, const leveldb_writeoptions_t* options,
                                          const char* start_key, size_t start_key_len,
                                          const char* limit_key, size_t limit_key_len,

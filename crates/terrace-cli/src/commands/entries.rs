@@ -207,7 +207,12 @@ impl Run for DeleteRangeArgs {
                  narrow it, or remove them too with --force",
             ));
         }
-        session.delete_range(&range)
+        session.delete_range(&range)?;
+        // A range delete spares them where the range begins before.
+        match own_entries::within(&range) {
+            Some(own) if self.force => session.delete_range(&own),
+            _ => Ok(()),
+        }
     }
 }
 

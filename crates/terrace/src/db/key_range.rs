@@ -37,6 +37,23 @@ impl KeyRange {
         &self.to
     }
 
+    /// Its keys without those that begin with `prefix`; all of them where its first bound begins
+    /// with `prefix`, and in another order than the bytewise.
+    pub(in crate::db) fn sparing(self, keys: &KeyOrder, prefix: &[u8]) -> Vec<KeyRange> {
+        let begins_within = match &self.from {
+            Bound::Included(from) | Bound::Excluded(from) => from.starts_with(prefix),
+            Bound::Unbounded => false,
+        };
+        let Some(end) = prefix_end(prefix).filter(|_| keys.is_bytewise() && !begins_within) else {
+            return vec![self];
+        };
+        if !self.overlaps(keys, prefix, &end) {
+            return vec![self];
+        }
+        let before = KeyRange { from: self.from, to: Bound::Excluded(prefix.to_vec()) };
+        vec![before, KeyRange { from: Bound::Included(end), to: self.to }]
+    }
+
     /// Whether no key can be in it, as far as the bounds alone say so.
     fn is_empty(&self, keys: &KeyOrder) -> bool {
         match (&self.from, &self.to) {
@@ -130,6 +147,23 @@ pub(in crate::db) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_spares_a_prefix_unless_it_begins_there() {
+        let keys = KeyOrder::default();
+        let spared = |range: KeyRange| {
+            let ranges = KeyRanges::new(&keys, range.sparing(&keys, b"b!"));
+            [&b"a"[..], b"b", b"b!", b"b!x", b"b\"", b"c"]
+                .map(|key| u8::from(ranges.holding(&keys, key).is_some()))
+        };
+        assert_eq!(spared(KeyRange::new::<&str>(&..)), [1, 1, 0, 0, 1, 1]);
+        assert_eq!(spared(KeyRange::new(&("b".."c"))), [0, 1, 0, 0, 1, 0]);
+        assert_eq!(spared(KeyRange::new(&("a"..="b!x"))), [1, 1, 0, 0, 0, 0]);
+        assert_eq!(spared(KeyRange::new(&("a".."b"))), [1, 0, 0, 0, 0, 0]);
+        assert_eq!(spared(KeyRange::new(&("b\""..))), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(spared(KeyRange::new(&("b!"..))), [0, 0, 1, 1, 1, 1]);
+        assert_eq!(spared(KeyRange::new(&("c".."a"))), [0; 6]);
+    }
 
     #[test]
     fn bounds_count_as_they_say() {

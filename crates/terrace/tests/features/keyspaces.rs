@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use terrace::{
     Compression, Db, ErrorKind, Keyspace, KeyspaceOptions, MemEnv, Options, ReadOptions,
-    TransactionOptions, WriteBatch, inspect,
+    TransactionOptions, WriteBatch, WriteOptions, inspect,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
@@ -180,6 +181,7 @@ fn a_keyspace_is_there_until_it_is_dropped_also_without_keys() {
     assert_eq!(entries(&db.keyspace("empty").expect("it is there")), []);
     // Another program clears all of it.
     db.delete_range::<&[u8]>(..).expect("a range delete");
+    db.delete_prefix("!$terrace!", WriteOptions::new()).expect("a range delete");
     db.put("!full!b", "2").expect("a put");
     db.close().expect("closes");
     let db = Db::open(PATH, options().env(env).read_only(true)).expect("opens to read");
@@ -735,6 +737,60 @@ fn a_pop_leaves_the_catalogue() {
     assert_eq!(db.keyspaces().expect("names"), ["0", "1", "jobs"]);
     jobs.put("2", "print").expect("it is there");
     assert_eq!(jobs.pop_last().expect("a pop"), pair("2", "print"));
+}
+
+/// Nor to delete with a range that spans it: entries of a keyspace that lost its settings would show
+/// the bytes of their times.
+#[test]
+fn a_range_delete_leaves_the_catalogue() {
+    for batch in [0, 4096] {
+        let env: Arc<MemEnv> = Arc::new(MemEnv::new());
+        let options = options().env(env).range_delete_batch(batch);
+        let db = Db::open(PATH, options.clone()).expect("opens");
+        let hour = Some(Duration::from_secs(3600));
+        let timed = KeyspaceOptions::new().expiry(true).default_ttl(hour);
+        let sessions = db.create_keyspace("sessions", timed.clone()).expect("a keyspace");
+        let fill = || {
+            db.put("\u{1}", "v").expect("a put");
+            db.put("z", "v").expect("a put");
+            sessions.put("ada", "1").expect("a put");
+            db.flush().expect("a flush");
+        };
+        let shown = || {
+            let entries = db.iter().expect("entries").map(|entry| entry.expect("an entry").0);
+            entries.filter(|key| !key.starts_with(b"!$terrace!")).count()
+        };
+        fill();
+        db.delete_range::<&[u8]>(..).expect("a range delete");
+        assert_eq!(shown(), 0);
+        fill();
+        db.delete_prefix("", WriteOptions::new()).expect("a range delete");
+        assert_eq!(shown(), 0);
+        fill();
+        let mut transaction = db.transaction();
+        transaction.delete_range::<&[u8]>(..).expect("reads");
+        transaction.commit().expect("a commit");
+        assert_eq!(shown(), 0);
+        sessions.put("eve", "2").expect("it is there");
+        drop(sessions);
+        db.close().expect("closes");
+
+        let db = Db::open(PATH, options).expect("opens");
+        let sessions = db.keyspace("sessions").expect("it is there");
+        assert_eq!(sessions.options(), &timed);
+        assert_eq!(sessions.get("eve").expect("reads").as_deref(), Some(&b"2"[..]));
+        // Who names them can remove them.
+        db.delete_prefix("!$terrace!keyspace", WriteOptions::new()).expect("a range delete");
+        assert_eq!(
+            db.iter()
+                .expect("entries")
+                .filter(|entry| {
+                    entry.as_ref().is_ok_and(|(key, _)| key.starts_with(b"!$terrace!keyspace"))
+                })
+                .count(),
+            0
+        );
+    }
 }
 
 /// As many keyspaces as there are users take no memory of their own.

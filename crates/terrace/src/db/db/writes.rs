@@ -9,6 +9,7 @@ use crate::db::db::Db;
 use crate::db::key_range::KeyRange;
 use crate::db::options::WriteOptions;
 use crate::db::range_delete::delete_ranges;
+use crate::db::view::catalogue::entry;
 
 /// Writes. Each is one commit, and is there for every read that begins after it has
 /// returned.
@@ -125,6 +126,10 @@ impl Db {
     /// range delete, for it knows no database; a transaction has
     /// [one of its own](crate::Transaction::delete_range).
     ///
+    /// Entries of [keyspaces](crate::Keyspace) are keys of the database and go with the range. The
+    /// engine's own entries, whose keys begin with `!$terrace!`, stay, and keyspaces with their
+    /// settings; unless the range begins with such a key.
+    ///
     /// ```
     /// # use terrace::*;
     /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
@@ -147,7 +152,7 @@ impl Db {
         range: impl RangeBounds<K>,
         options: WriteOptions,
     ) -> Result<()> {
-        delete_ranges(self.core(), [KeyRange::new(&range)], options, &())
+        self.delete_key_range(KeyRange::new(&range), options)
     }
 
     /// Removes every key that begins with `prefix`, as
@@ -171,7 +176,12 @@ impl Db {
     /// need not be a range.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         let range = KeyRange::prefix(&self.core().files.order.keys, prefix.as_ref())?;
-        delete_ranges(self.core(), [range], options, &())
+        self.delete_key_range(range, options)
+    }
+
+    fn delete_key_range(&self, range: KeyRange, options: WriteOptions) -> Result<()> {
+        let ranges = range.sparing(&self.core().files.order.keys, entry::PREFIX);
+        delete_ranges(self.core(), ranges, options, &())
     }
 
     /// Applies every operation of `batch`, or none.

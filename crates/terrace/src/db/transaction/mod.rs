@@ -43,11 +43,13 @@ use crate::write::batch::{Operation, WriteBatch};
 use crate::db::concurrency::lock_manager::{Age, LockOwner};
 use crate::db::concurrency::read_set::ReadSet;
 use crate::db::db_impl::DbImpl;
+use crate::db::key_range::KeyRange;
 use crate::db::options::WriteOptions;
 use crate::db::read;
 use crate::db::read::expiring::shown;
 use crate::db::read::read_options::ReadOptions;
 use crate::db::read::snapshot::Snapshot;
+use crate::db::view::catalogue::entry;
 
 pub use self::cursor::TransactionCursor;
 pub use self::entries::TransactionEntries;
@@ -331,7 +333,8 @@ impl Transaction {
     }
 
     /// Removes every key in `range` that the transaction sees: a deletion for each, in memory until
-    /// it is committed. Keys that others add to the range meanwhile stay, and are no conflict.
+    /// it is committed. Keys that others add to the range meanwhile stay, and are no conflict. The
+    /// engine's own entries stay as with [`Db::delete_range_with`](crate::Db::delete_range_with).
     ///
     /// ```
     /// # use terrace::*;
@@ -350,8 +353,13 @@ impl Transaction {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). The transaction is as it was then.
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
-        let keys = self.range(range).map(|entry| entry.map(|(key, _)| key));
-        let keys: Vec<_> = keys.collect::<Result<_>>()?;
+        let order = &self.core.files.order.keys;
+        let mut keys = Vec::new();
+        for part in KeyRange::new(&range).sparing(order, entry::PREFIX) {
+            for found in self.range::<&[u8]>(part.as_bounds()) {
+                keys.push(found?.0);
+            }
+        }
         keys.iter().for_each(|key| self.delete(key));
         Ok(())
     }
