@@ -58,8 +58,8 @@ pub enum FilterDecision {
 /// not see them.
 ///
 /// Called by background threads, several at once, and by the thread that compacts by hand. If it
-/// panics the compaction fails and leaves everything as it was, and background work stops with that
-/// error until the database is opened again.
+/// panics the compaction fails and leaves everything as it was: one by hand returns the error;
+/// after one in the background, background work stops with it until the database is opened again.
 ///
 /// ```
 /// # fn main() -> terrace::Result<()> {

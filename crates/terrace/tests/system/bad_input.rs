@@ -48,6 +48,14 @@ fn a_missing_directory_is_named_and_not_created() {
 }
 
 #[test]
+fn an_empty_path_is_not_the_working_directory() {
+    for options in [Options::new().create_if_missing(true), Options::new().read_only(true)] {
+        expect_error(Db::open("", options), &[ErrorKind::InvalidArgument], &["empty"]);
+    }
+    assert!(!Path::new("CURRENT").exists());
+}
+
+#[test]
 fn a_file_instead_of_a_directory_is_left_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("file");

@@ -62,10 +62,10 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if there is none and `create_if_missing` is not set, or if an option is
-    /// out of range or the comparator is not the one the database was created with; `Busy` if it is
-    /// open already, here or in another process, Terrace or LevelDB; `Corruption` if data that is
-    /// known to have been durable is damaged; `Io`.
+    /// `InvalidArgument` if there is none and `create_if_missing` is not set, if `path` is empty, or
+    /// if an option is out of range or the comparator is not the one the database was created with;
+    /// `Busy` if it is open already, here or in another process, Terrace or LevelDB; `Corruption` if
+    /// data that is known to have been durable is damaged; `Io`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let core = open::open(path.as_ref(), options)?;
         let db = Db { handle: Arc::new(Handle::new(core)) };
@@ -93,8 +93,9 @@ impl Db {
 
     /// Stops background work, closes every file and releases the lock, and reports what went wrong.
     ///
-    /// Other clones, should there be any, fail from then on; live cursors and snapshots stay valid
-    /// in memory.
+    /// Other clones, keyspaces, snapshots and transactions fail with
+    /// [`Closed`](crate::ErrorKind::Closed) from then on. Cursors and iterators that are open go on
+    /// with what they see.
     ///
     /// ```
     /// # use terrace::*;

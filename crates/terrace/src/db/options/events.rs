@@ -86,6 +86,10 @@ pub enum Event {
 /// `close`: a listener that upgrades a weak handle must give the strong one to another thread to
 /// drop.
 ///
+/// It must not panic. If it does, what was done stays done, but background work stops with an error
+/// ([`Stats::background_error`](crate::Stats::background_error)); on a thread of the program's,
+/// such as that of a compaction by hand, the call panics.
+///
 /// ```
 /// # use terrace::*;
 /// struct Alarm;
