@@ -80,6 +80,9 @@ class Connection {
       Run("PRAGMA cache_size = -" +
           std::to_string(std::max<uint64_t>(settings.memory() / connections / 1024, 1)));
     }
+    Run("PRAGMA mmap_size = " + std::to_string(kMapped));
+    // Debian compiles it on: deleted content is overwritten with zeros.
+    Run("PRAGMA secure_delete = OFF");
     Run("PRAGMA journal_mode = WAL");
     const uint64_t log = std::max<uint64_t>(settings.write_buffer_size, 4 << 20);
     Run("PRAGMA wal_autocheckpoint = " + std::to_string(log / page));
@@ -119,6 +122,8 @@ class Connection {
 
  private:
   static constexpr uint64_t kDefaultPage = 4096;
+  // Of the file; as much as SQLite allows.
+  static constexpr uint64_t kMapped = 0x7fff0000;
 
   struct Close {
     void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -155,7 +160,7 @@ class Sqlite {
         "connections; block_size is the page size (default 4 KiB); a checkpoint comes after "
         "write_buffer_size, "
         "or 4 MiB if that is more, of log; max_open_files, bloom_bits and compression have no "
-        "meaning. One table "
+        "meaning. Up to 2 GiB of the file are mapped (mmap_size), and secure_delete is off. One table "
         "WITHOUT ROWID, prepared "
         "statements, REPLACE for puts. One thread: exclusive locking. More: one connection for "
         "each, normal locking. "
