@@ -9,6 +9,7 @@
 -compile([inline]).
 
 -define(MASK, 16#FFFFFFFFFFFFFFFF).
+-define(STEP, 16#9E3779B97F4A7C15).
 -define(MARK, "LAB-BENCHMARK").
 %% Buckets of latencies for each power of two of nanoseconds.
 -define(STEPS, 32).
@@ -137,7 +138,7 @@ stream(Seed, Benchmark, Thread) ->
     mix((mix((mix(Seed band ?MASK) + Benchmark) band ?MASK) + Thread) band ?MASK).
 
 next(State0) ->
-    State = (State0 + 16#9E3779B97F4A7C15) band ?MASK,
+    State = (State0 + ?STEP) band ?MASK,
     {mix(State), State}.
 
 %% Keys and values.
@@ -246,6 +247,7 @@ known("readpareto") -> {23, false, {timed, 0, {pareto, 0.2}}};
 known("mixedpareto") -> {24, false, {timed, 10, {pareto, 0.2}}};
 known("writepareto") -> {25, false, {timed, 100, {pareto, 0.0001}}};
 known("selftest") -> {31, true, selftest};
+known("readhit") -> {43, false, {gets, put}};
 known("readwriterandom") -> {33, false, {mixed, 50}};
 known(_) -> unknown.
 
@@ -417,6 +419,13 @@ reads_of(#flags{reads = Reads}) -> Reads.
 keys(seq, _) -> fun(At, State) -> {At, <<>>, State} end;
 keys(random, #flags{num = Num}) -> below(Num, <<>>);
 keys(missing, #flags{num = Num}) -> below(Num, <<".">>);
+keys(put, #flags{seed = Seed, num = Num}) ->
+    %% What fillrandom, whose number is 2, drew.
+    Filled = stream(Seed, 2, 0),
+    fun(_, State0) ->
+        {Random, State} = next(State0),
+        {mix((Filled + (Random rem Num + 1) * ?STEP) band ?MASK) rem Num, <<>>, State}
+    end;
 keys(hot, #flags{num = Num}) -> below(max(Num div 100, 1), <<>>);
 keys({pareto, Fraction}, #flags{num = Num}) ->
     fun(_, State0) ->

@@ -38,7 +38,7 @@ enum class Kind {
   kSelfTest,
 };
 
-enum class Keys { kInOrder, kReversed, kRandom, kMissing, kHot, kPareto, kZipfian };
+enum class Keys { kInOrder, kReversed, kRandom, kMissing, kHot, kPut, kPareto, kZipfian };
 
 struct Benchmark {
   const char* name;
@@ -81,6 +81,12 @@ struct Benchmark {
     return kind == Kind::kCompact || kind == Kind::kWaitCompact || kind == Kind::kCold ||
            kind == Kind::kCreateKeyspaces || kind == Kind::kSelfTest;
   }
+
+  // Seeds its random numbers: the place in the table, but fillrandbatch puts what fillrandom puts.
+  uint64_t Stream() const { return number == kFillRandBatch ? kFillRandom : number; }
+
+  static constexpr uint64_t kFillRandom = 2;
+  static constexpr uint64_t kFillRandBatch = 5;
 
   // Done by one thread, whatever --threads says.
   bool Single() const {
@@ -133,6 +139,7 @@ inline constexpr Benchmark kBenchmarks[] = {
   {"fillkeyspaces", 40, Kind::kPutKeyspaces, Keys::kRandom, false, 1, false, false, false, 0},
   {"readkeyspaces", 41, Kind::kGetKeyspaces, Keys::kRandom, false, 1, false, false, false, 100},
   {"multireadrandom", 42, Kind::kMultiGet, Keys::kRandom, false, 1, false, false, false, 100},
+  {"readhit", 43, Kind::kGet, Keys::kPut, false, 1, false, false, false, 100},
 };
 // clang-format on
 

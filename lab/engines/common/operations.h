@@ -57,7 +57,8 @@ class Operations {
         range_(RangeOf(task)),
         session_(*session),
         meter_(*meter),
-        random_(task.settings.seed, task.benchmark.number, thread),
+        random_(task.settings.seed, task.benchmark.Stream(), thread),
+        filled_(task.settings.seed, Benchmark::kFillRandom, 0),
         pareto_(task.settings.num, task.benchmark.reads_in_100 == 0 ? 0.0001 : 0.2),
         scrambled_(task.settings.num),
         graph_(task.settings.num),
@@ -192,6 +193,8 @@ class Operations {
       case Keys::kMissing:
       case Keys::kHot:
         return random_.Next() % range_;
+      case Keys::kPut:
+        return filled_.At(random_.Next() % range_) % range_;
       case Keys::kPareto:
         return pareto_.Next(&random_);
       case Keys::kZipfian:
@@ -420,6 +423,8 @@ class Operations {
   Session& session_;
   Meter& meter_;
   Random random_;
+  // What fillrandom drew, to be read again.
+  const Random filled_;
   const Pareto pareto_;
   const ScrambledZipfian scrambled_;
   const MixGraph graph_;

@@ -23,14 +23,18 @@ class Random {
       : state_(Mix(Mix(Mix(seed) + benchmark) + thread)) {}
 
   uint64_t Next() {
-    state_ += 0x9E3779B97F4A7C15u;
+    state_ += kStep;
     return Mix(state_);
   }
+
+  // What Next() returns after `before` more calls.
+  uint64_t At(uint64_t before) const { return Mix(state_ + (before + 1) * kStep); }
 
   // At least 0, below 1.
   double Unit() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 
  private:
+  static constexpr uint64_t kStep = 0x9E3779B97F4A7C15u;
   uint64_t state_;
 };
 

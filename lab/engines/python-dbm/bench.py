@@ -16,6 +16,7 @@ import sys
 import time
 
 MASK = (1 << 64) - 1
+STEP = 0x9E3779B97F4A7C15
 MARK = "LAB-BENCHMARK"
 DESCRIPTION = {
     "engine": "python-dbm",
@@ -32,7 +33,7 @@ DESCRIPTION = {
 BENCHMARKS = {
     "fillseq": (1, True), "fillrandom": (2, True), "overwrite": (3, False), "readrandom": (11, False),
     "readmissing": (12, False), "readhot": (13, False), "deleteseq": (16, False), "deleterandom": (17, False),
-    "compact": (18, False), "waitcompact": (19, False), "cold": (22, False), "selftest": (31, True),
+    "compact": (18, False), "waitcompact": (19, False), "cold": (22, False), "selftest": (31, True), "readhit": (43, False),
 }
 
 
@@ -49,8 +50,12 @@ class Random:
         self.state = mix((mix((mix(seed) + benchmark) & MASK) + thread) & MASK)
 
     def next(self):
-        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
+        self.state = (self.state + STEP) & MASK
         return mix(self.state)
+
+    def at(self, before):
+        """What next returns after so many more calls."""
+        return mix((self.state + (before + 1) * STEP) & MASK)
 
 
 class Pool:
@@ -163,6 +168,9 @@ def operation_of(name, engine, flags, pool, key):
     random, db = Random(flags.seed, BENCHMARKS[name][0], 0), engine.db
     below = max(flags.num // 100, 1) if name == "readhot" else flags.num
     number = (lambda i: i) if name.endswith("seq") else (lambda i: random.next() % below)
+    if name == "readhit":
+        filled = Random(flags.seed, BENCHMARKS["fillrandom"][0], 0)
+        number = lambda i: filled.at(random.next() % below) % below
 
     def put(i):
         db[key(number(i))] = pool.value(flags.value_size)

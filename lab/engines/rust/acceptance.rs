@@ -77,6 +77,21 @@ fn a_trace_is_replayed() {
 }
 
 #[test]
+fn all_keys_of_readhit_exist() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let flags = [
+        "--num=3000",
+        "--reads=2000",
+        "--json",
+        "--benchmarks=fillrandom,readhit,readrandom,fillrandbatch,readhit,readrandom",
+    ];
+    let lines = lines(&run(directory.path(), &flags));
+    assert_eq!([&lines[1]["found"], &lines[4]["found"]], [2000, 2000]);
+    assert!(lines[2]["found"].as_u64() < Some(1500), "{}", lines[2]);
+    assert_eq!(lines[2]["found"], lines[5]["found"]);
+}
+
+#[test]
 fn every_benchmark_does_what_it_says() {
     const NUM: u64 = 3000;
     for variant in variants() {

@@ -77,7 +77,7 @@ const fn timed(workload: Workload) -> Workload {
 }
 
 /// All of them, in the order of `WORKLOADS.md`.
-pub const WORKLOADS: [Workload; 42] = [
+pub const WORKLOADS: [Workload; 43] = [
     fill("fillseq", "Sequential writes"),
     fill("fillrandom", "Random writes"),
     write("overwrite", "Random overwrites"),
@@ -120,6 +120,7 @@ pub const WORKLOADS: [Workload; 42] = [
     write("fillkeyspaces", "Random writes in many keyspaces"),
     read("readkeyspaces", "Random reads in many keyspaces"),
     read("multireadrandom", "Random reads of 64 keys at once"),
+    read("readhit", "Random reads of keys that exist"),
 ];
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ fn every_operation_is_done_by_some_thread() {
 #[test]
 fn both_drivers_do_the_same_operations() {
     let (Some(cpp), Some(go)) = (in_cpp(), in_go()) else { return };
-    let benchmarks = "--benchmarks=fillrandom,readrandom,readmissing,readhot,multireadrandom,seekrandom,\
+    let benchmarks = "--benchmarks=fillrandom,readrandom,readhit,readmissing,readhot,multireadrandom,seekrandom,\
         overwrite,readseq,ycsba,ycsbb,ycsbc,ycsbf,readwriterandom,readseq,deleterandom,\
         readreverse,ycsbd,ycsbe,readseq,deleterange,readseq,fillrandbatch,readseq,fill100Krandom,\
         readseq,queue,readseq";
@@ -149,6 +149,22 @@ fn both_drivers_do_the_same_operations() {
             }
         }
         assert_eq!(go, cpp, "{flags:?}");
+    }
+}
+
+/// Whatever order puts them there: batches are how a database is made that takes too long otherwise.
+#[test]
+fn all_keys_of_readhit_exist() {
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let benchmarks =
+            "--benchmarks=fillrandom,readhit,readrandom,fillrandbatch,readhit,readrandom";
+        let flags = ["--num=5000", "--reads=3000", "--seed=7", "--batch=70", "--json", benchmarks];
+        let lines = lines(&run(program, dir.path(), &flags));
+        assert_eq!([&lines[1]["found"], &lines[4]["found"]], [3000, 3000]);
+        let found = lines[2]["found"].as_u64().expect("a number");
+        assert!(found > 1700 && found < 2100, "{found}");
+        assert_eq!(lines[5]["found"], found);
     }
 }
 

@@ -169,8 +169,31 @@ fn against_leveldb_has_every_workload_with_three_amounts_of_memory() {
     for section in &plan.sections {
         let cells: BTreeSet<&str> =
             section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
-        assert_eq!((section.cells.len(), cells.len()), (18, 18), "{}", section.id);
+        assert_eq!((section.cells.len(), cells.len()), (19, 19), "{}", section.id);
     }
+}
+
+/// Of a database that one thread filled at random, with values of one size and as many entries.
+#[test]
+fn readhit_reads_what_its_group_has_put() {
+    let mut with_it = BTreeSet::new();
+    for suite in suites() {
+        for group in full(&suite).groups {
+            let of = |name: &str| group.steps.iter().find(|step| step.workload.name == name);
+            let Some(read) = of("readhit") else { continue };
+            let (fill, num) = (of("fillrandom").expect(&suite.name), suite.num);
+            assert_eq!(group.steps[0].workload.name, "fillrandom", "{}", suite.name);
+            for engine in ["terrace", "sqlite"] {
+                let (read, fill) = (read.settings(engine), fill.settings(engine));
+                assert_eq!(read.entries(num), fill.entries(num), "{}", suite.name);
+                assert!(fill.number("threads").unwrap_or(1.0) <= 1.0, "{}", suite.name);
+                assert!(fill.number("value_size_max").is_none(), "{}", suite.name);
+            }
+            with_it.insert(suite.name.clone());
+        }
+    }
+    let expected = ["against-all", "against-leveldb", "leveldb-2011"];
+    assert_eq!(with_it.into_iter().collect::<Vec<_>>(), expected);
 }
 
 #[test]

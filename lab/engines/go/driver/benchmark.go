@@ -38,6 +38,7 @@ const (
 	atRandom
 	missing
 	hot
+	asPut
 	byPareto
 	byZipfian
 )
@@ -49,7 +50,7 @@ type benchmark struct {
 	keys choice
 	// How many operations in a hundred are gets, or scans.
 	reads uint64
-	// The place in the table, from 1, which seeds the random numbers.
+	// The place in the table, from 1.
 	number uint64
 }
 
@@ -97,7 +98,14 @@ var benchmarks = []benchmark{
 	{name: "fillkeyspaces", kind: keyspaces},
 	{name: "readkeyspaces", kind: keyspaces},
 	{name: "multireadrandom", kind: multiGet, keys: atRandom},
+	{name: "readhit", kind: get, keys: asPut},
 }
+
+// The numbers of the benchmarks of these names.
+const (
+	fillRandom    = 2
+	fillRandBatch = 5
+)
 
 func findBenchmark(name string) (benchmark, error) {
 	for at, known := range benchmarks {
@@ -125,6 +133,14 @@ func (b *benchmark) missing(rate uint64, expires bool) string {
 		return "the lab's driver for Go keeps no rate"
 	}
 	return ""
+}
+
+// stream seeds its random numbers. fillrandbatch puts what fillrandom puts.
+func (b *benchmark) stream() uint64 {
+	if b.number == fillRandBatch {
+		return fillRandom
+	}
+	return b.number
 }
 
 // isEmpty tells whether it begins with an empty database.

@@ -38,10 +38,12 @@ type operations struct {
 	task
 	first, end uint64
 	// Random keys are below it.
-	below     uint64
-	session   Session
-	meter     *meter
-	random    random
+	below   uint64
+	session Session
+	meter   *meter
+	random  random
+	// What fillrandom drew, to be read again.
+	filled    random
 	pareto    pareto
 	scrambled scrambledZipfian
 	key       key
@@ -61,7 +63,8 @@ func newOperations(t task, thread uint64, session Session, m *meter) *operations
 		below:     s.Num,
 		session:   session,
 		meter:     m,
-		random:    newRandom(s.seed, t.benchmark.number, thread),
+		random:    newRandom(s.seed, t.benchmark.stream(), thread),
+		filled:    newRandom(s.seed, fillRandom, 0),
 		pareto:    newPareto(s.Num, 0.2),
 		scrambled: newScrambledZipfian(s.Num),
 		key:       newKey(s.keySize, t.benchmark.keys == missing),
@@ -163,6 +166,8 @@ func (o *operations) nextKey(i uint64) uint64 {
 	switch o.benchmark.keys {
 	case atRandom, missing, hot:
 		return o.random.below(o.below)
+	case asPut:
+		return o.filled.at(o.random.below(o.below)) % o.below
 	case byPareto:
 		return o.pareto.next(&o.random)
 	case byZipfian:

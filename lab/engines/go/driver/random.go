@@ -20,9 +20,16 @@ func newRandom(seed, benchmark, thread uint64) random {
 	return random{state: mix(mix(mix(seed)+benchmark) + thread)}
 }
 
+const streamStep = 0x9E3779B97F4A7C15
+
 func (r *random) next() uint64 {
-	r.state += 0x9E3779B97F4A7C15
+	r.state += streamStep
 	return mix(r.state)
+}
+
+// at returns what next does after so many more calls.
+func (r *random) at(before uint64) uint64 {
+	return mix(r.state + (before+1)*streamStep)
 }
 
 func (r *random) below(bound uint64) uint64 {

@@ -67,6 +67,8 @@ pub(crate) enum Choice {
     Random,
     Missing,
     Hot,
+    /// What fillrandom put.
+    Put,
     /// Pareto, with this mean as a fraction of all keys.
     Pareto(f64),
     Zipfian,
@@ -76,7 +78,7 @@ pub(crate) enum Choice {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Benchmark {
     pub(crate) name: &'static str,
-    /// The place in the table of `lab/WORKLOADS.md`, which seeds its random numbers.
+    /// The place in the table of `lab/WORKLOADS.md`.
     pub(crate) number: u64,
     pub(crate) kind: Kind,
     pub(crate) keys: Choice,
@@ -86,11 +88,15 @@ pub(crate) struct Benchmark {
     pub(crate) timed: bool,
 }
 
-use Choice::*;
+use Choice::{Hot, InOrder, Missing, Pareto, Random, Zipfian};
 use Kind::*;
 
+/// The numbers of the benchmarks of these names.
+pub(crate) const FILL_RANDOM: u64 = 2;
+const FILL_RAND_BATCH: u64 = 5;
+
 /// In the order of their numbers, from 1.
-const ALL: [(&str, Kind, Choice); 42] = [
+const ALL: [(&str, Kind, Choice); 43] = [
     ("fillseq", Put, InOrder),
     ("fillrandom", Put, Random),
     ("overwrite", Put, Random),
@@ -133,6 +139,7 @@ const ALL: [(&str, Kind, Choice); 42] = [
     ("fillkeyspaces", PutKeyspaces, Random),
     ("readkeyspaces", GetKeyspaces, Random),
     ("multireadrandom", MultiGet, Random),
+    ("readhit", Get, Choice::Put),
 ];
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
@@ -161,6 +168,14 @@ impl Benchmark {
             Latest(_) | GetAndPut(_) | Queue | Graph | Replay => true,
             Mix(gets) => gets > 0,
             _ => false,
+        }
+    }
+
+    /// Seeds its random numbers. fillrandbatch puts what fillrandom puts.
+    pub(crate) fn stream(&self) -> u64 {
+        match self.number {
+            FILL_RAND_BATCH => FILL_RANDOM,
+            number => number,
         }
     }
 
@@ -207,5 +222,8 @@ mod tests {
         assert!(find("fillsequential").is_err());
         let number = |name| find(name).unwrap().number;
         assert_eq!([number("readpareto"), number("selftest"), number("queue")], [23, 31, 34]);
+        let stream = |name| find(name).unwrap().stream();
+        assert_eq!([stream("fillrandbatch"), stream("fillrandom"), number("fillrandom")], [2; 3]);
+        assert_eq!(stream("readhit"), 43);
     }
 }

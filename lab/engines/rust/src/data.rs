@@ -18,6 +18,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 /// Random numbers: splitmix64, a stream for every benchmark and thread.
+#[derive(Clone)]
 pub(crate) struct Random {
     state: u64,
 }
@@ -32,6 +33,12 @@ impl Random {
     pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STREAM_STEP);
         mix(self.state)
+    }
+
+    /// What `next` returns after so many more calls.
+    #[inline]
+    fn at(&self, before: u64) -> u64 {
+        mix(self.state.wrapping_add(STREAM_STEP.wrapping_mul(before.wrapping_add(1))))
     }
 
     #[inline]
@@ -51,6 +58,8 @@ impl Random {
 pub(crate) enum Keys {
     InOrder,
     Below(u64),
+    /// The random keys below this that a fill drew from its stream, as often as it did.
+    Put(Random, u64),
     Pareto(Pareto),
     Zipfian(ScrambledZipfian),
 }
@@ -62,6 +71,7 @@ impl Keys {
         match self {
             Keys::InOrder => i,
             Keys::Below(bound) => random.below(*bound),
+            Keys::Put(filled, bound) => filled.at(random.below(*bound)) % bound,
             Keys::Pareto(pareto) => pareto.next(random),
             Keys::Zipfian(zipfian) => zipfian.key(random),
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lab_trace::Trace;
 
-use crate::benchmark::{Benchmark, Choice, Kind};
+use crate::benchmark::{Benchmark, Choice, FILL_RANDOM, Kind};
 use crate::data::{Key, Keys, MixGraph, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
 use crate::engine::{Durability, Operation, Operations, Session, Start};
 use crate::meter::Meter;
@@ -66,6 +66,7 @@ impl Task<'_> {
             }
             Choice::Random | Choice::Missing => Keys::Below(num),
             Choice::Hot => Keys::Below((num / HOT_SHARE).max(1)),
+            Choice::Put => Keys::Put(Random::stream(self.settings.seed, FILL_RANDOM, 0), num),
             Choice::Pareto(fraction) => Keys::Pareto(Pareto::new(num, fraction)),
             Choice::Zipfian => Keys::Zipfian(ScrambledZipfian::new(num)),
         })
@@ -120,7 +121,7 @@ impl<'a, S: Session> Worker<'a, S> {
     pub(crate) fn new(task: &'a Task<'a>, thread: u64, session: S) -> Result<Self> {
         let size = task.settings.key_size;
         let source = Source {
-            random: Random::stream(task.settings.seed, task.benchmark.number, thread),
+            random: Random::stream(task.settings.seed, task.benchmark.stream(), thread),
             keys: task.keys()?,
             key: if task.benchmark.keys == Choice::Missing {
                 Key::missing(size)
