@@ -150,6 +150,20 @@ fn memory_and_data_shrink_together() {
 }
 
 #[test]
+fn threads_are_measured_with_as_few_and_as_many_operations_as_in_the_source() {
+    let suite = suite("bangdb-2012");
+    let plan = full(&suite);
+    for (section, entries) in [("c-threads-tenth", 100_000), ("c-threads", 1_000_000)] {
+        for (cell, threads) in [(0, 1), (11, 10)] {
+            let flags = flags(&plan, section, cell, "leveldb", suite.num);
+            for flag in [format!("--num={entries}"), format!("--threads={threads}")] {
+                assert!(flags.contains(&flag), "{section}: {flag}: {flags:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn steady_load_runs_for_its_time() {
     let suite = suite("basho-2011");
     let form = Form { duration: 600.0, num: 10_000_000, ..Form::full(&suite) };
