@@ -73,6 +73,9 @@ class Driver {
     result.benchmark = benchmark.name;
     result.engine = id;
     if (benchmark.ReportsFound()) result.found = 0;
+    if constexpr (HasLevels<Engine>) {
+      if (!benchmark.empty) result.levels = engine_.Levels();
+    }
     double limit = settings_.time_limit;
     if (benchmark.timed)
       limit = limit > 0 ? std::min(limit, settings_.duration) : settings_.duration;

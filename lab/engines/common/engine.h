@@ -68,8 +68,15 @@ struct Use {
   uint64_t time_to_live = 0;
 };
 
+// What a level of an LSM tree holds in files.
+struct Level {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
 // What an engine may have beside the above:
 //
+//   std::vector<Level> Levels();                // of its LSM tree, from level 0
 //   static constexpr bool kExpires = true;      // it opens a database with a time_to_live
 //   void OpenKeyspaces(uint64_t count);         // keyspaces from 0 to below count; creates them
 //   void Session::PutIn(uint64_t keyspace, std::string_view key, std::string_view value);
@@ -83,6 +90,9 @@ struct Use {
 // are got one after the other.
 template <typename Engine>
 concept Expiring = Engine::kExpires;
+
+template <typename Engine>
+concept HasLevels = requires(Engine engine) { engine.Levels(); };
 
 template <typename Engine>
 concept HasKeyspaces = requires(Engine engine) { engine.OpenKeyspaces(1); };

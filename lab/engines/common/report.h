@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "engine.h"
 #include "histogram.h"
 #include "json.h"
 
@@ -28,6 +30,8 @@ struct Result {
   uint64_t bytes_read = 0;
   uint64_t disk_bytes = 0;
   uint64_t peak_memory_bytes = 0;
+  // When the benchmark began; of an LSM tree that says so.
+  std::vector<Level> levels;
   std::optional<uint64_t> found;
   std::optional<double> writer_ops_per_sec;
   bool truncated = false;
@@ -56,11 +60,24 @@ struct Result {
     line.Number("max_us", latencies.MaxMicros(), 3);
     line.Number("cpu_seconds", cpu_seconds, 3).Whole("bytes_written", bytes_written).Whole("bytes_read", bytes_read);
     line.Whole("disk_bytes", disk_bytes).Whole("peak_memory_bytes", peak_memory_bytes);
+    if (const std::string shape = LevelList(); !shape.empty()) line.Raw("levels", shape);
     if (found) line.Whole("found", *found);
     if (writer_ops_per_sec) line.Number("writer_ops_per_sec", *writer_ops_per_sec, 1);
     if (truncated) line.Raw("truncated", "true");
     if (!digest.empty()) line.Text("digest", digest);
     return line.Line();
+  }
+
+  // Files and bytes of each level down to the last that holds a file.
+  std::string LevelList() const {
+    size_t count = levels.size();
+    while (count > 0 && levels[count - 1].files == 0) count--;
+    std::string list;
+    for (size_t i = 0; i < count; i++) {
+      list += (i == 0 ? "[[" : ",[") + std::to_string(levels[i].files) + "," +
+              std::to_string(levels[i].bytes) + "]";
+    }
+    return list.empty() ? list : list + "]";
   }
 
   std::string TextLine() const {

@@ -1,9 +1,11 @@
 // LevelDB.
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
@@ -83,6 +85,25 @@ class LevelDb {
     const leveldb::Slice beyond("\xff\xff\xff\xff");
     db_->CompactRange(&beyond, &beyond);
     return lab::WaitUntilQuiet();
+  }
+
+  // Out of the property's text: "--- level 0 ---" before the files of each level, and of each file
+  // " NUMBER:BYTES[" with its keys behind it.
+  std::vector<lab::Level> Levels() {
+    std::string text;
+    std::vector<lab::Level> levels;
+    if (!db_->GetProperty("leveldb.sstables", &text)) return levels;
+    for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = text.find('\n', begin);
+      const std::string line = text.substr(begin, end == std::string::npos ? end : end - begin);
+      if (line.starts_with("--- level ")) {
+        levels.emplace_back();
+      } else if (const size_t colon = line.find(':'); colon != std::string::npos && !levels.empty()) {
+        levels.back().files++;
+        levels.back().bytes += std::strtoull(line.c_str() + colon + 1, nullptr, 10);
+      }
+    }
+    return levels;
   }
 
   class Session {

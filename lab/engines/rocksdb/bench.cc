@@ -125,6 +125,16 @@ class RocksDb {
     }
   }
 
+  std::vector<lab::Level> Levels() {
+    rocksdb::ColumnFamilyMetaData family;
+    db_->GetColumnFamilyMetaData(&family);
+    std::vector<lab::Level> levels;
+    for (const rocksdb::LevelMetaData& level : family.levels) {
+      levels.push_back({level.files.size(), level.size});
+    }
+    return levels;
+  }
+
   void Adapt(const lab::Use& use) { write_options_.sync = use.synchronous; }
 
   void Close() {

@@ -152,6 +152,20 @@ fn both_drivers_do_the_same_operations() {
     }
 }
 
+#[test]
+fn levels_are_those_that_a_benchmark_begins_with() {
+    let Some(program) = in_cpp() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let flags = ["--num=300", "--json", "--benchmarks=fillseq,readseq,deleteseq,readseq"];
+    let lines = lines(&run(program, dir.path(), &flags));
+    assert!(lines[0].get("levels").is_none(), "{}", lines[0]);
+    let levels = |at: usize| lines[at]["levels"].to_string();
+    assert_eq!(
+        [levels(1), levels(2), levels(3)],
+        ["[[0,0],[1,300]]", "[[0,0],[1,300]]", "[[0,0],[1,0]]"]
+    );
+}
+
 /// Whatever order puts them there: batches are how a database is made that takes too long otherwise.
 #[test]
 fn all_keys_of_readhit_exist() {

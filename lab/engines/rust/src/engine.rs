@@ -38,6 +38,12 @@ pub trait Engine: Sized + Send + Sync {
     /// Closes the database, and says what went wrong.
     fn close(self) -> Result<()>;
 
+    /// The files and bytes of each level of its LSM tree, from level 0; nothing of what is no such
+    /// tree, or does not say.
+    fn levels(&self) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
     /// Whether entries can expire by themselves.
     const EXPIRES: bool = false;
 

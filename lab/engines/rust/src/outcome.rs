@@ -15,6 +15,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) bytes_read: u64,
     pub(crate) disk_bytes: u64,
     pub(crate) peak_memory_bytes: u64,
+    /// Files and bytes of each level when the benchmark began.
+    pub(crate) levels: Vec<(u64, u64)>,
     pub(crate) writer_ops_per_sec: Option<f64>,
     pub(crate) digest: Option<String>,
 }

@@ -33,6 +33,8 @@ struct ResultLine<'a> {
     bytes_read: u64,
     disk_bytes: u64,
     peak_memory_bytes: u64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    levels: &'a [(u64, u64)],
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,6 +98,7 @@ impl<'a> ResultLine<'a> {
             bytes_read: outcome.bytes_read,
             disk_bytes: outcome.disk_bytes,
             peak_memory_bytes: outcome.peak_memory_bytes,
+            levels: &outcome.levels,
             found: outcome.benchmark.counts_found().then_some(meter.found),
             writer_ops_per_sec: outcome.writer_ops_per_sec.map(|rate| round(rate, 1)),
             truncated: meter.truncated,

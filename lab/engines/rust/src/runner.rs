@@ -57,6 +57,7 @@ impl<'a, E: Engine> Runner<'a, E> {
     pub(crate) fn run(&mut self, benchmark: Benchmark) -> Result<Outcome<'a>> {
         self.prepare(&benchmark)?;
         resources::reset_peak_memory();
+        let levels = self.levels(&benchmark)?;
         let limit = limit_of(&benchmark, self.settings);
         let mut outcome = match benchmark.kind {
             Kind::Compact => {
@@ -92,6 +93,7 @@ impl<'a, E: Engine> Runner<'a, E> {
         };
         outcome.meter.truncated |= benchmark.timed
             && limit.is_some_and(|limit| limit.as_secs_f64() < self.settings.duration);
+        outcome.levels = levels;
         Ok(outcome)
     }
 
@@ -138,6 +140,18 @@ impl<'a, E: Engine> Runner<'a, E> {
         let trace = Trace::open(path).map_err(Failure::usage)?;
         let values = ValuePool::new(self.settings.seed, trace.largest_value() as u64, 0);
         Ok((trace, values))
+    }
+
+    /// The levels that a benchmark begins with, down to the last that holds a file.
+    fn levels(&mut self, benchmark: &Benchmark) -> Result<Vec<(u64, u64)>> {
+        if benchmark.empty {
+            return Ok(Vec::new());
+        }
+        let mut levels = self.engine()?.levels();
+        while levels.last().is_some_and(|(files, _)| *files == 0) {
+            levels.pop();
+        }
+        Ok(levels)
     }
 
     fn engine(&mut self) -> Result<&mut E> {
@@ -278,6 +292,7 @@ impl<'a, E: Engine> Runner<'a, E> {
             bytes_read: end.bytes_read_since(start),
             disk_bytes: resources::disk_bytes(self.settings.db()),
             peak_memory_bytes: resources::peak_memory_bytes(),
+            levels: Vec::new(),
             writer_ops_per_sec: None,
             digest: None,
         }

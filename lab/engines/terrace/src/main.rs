@@ -124,6 +124,11 @@ impl Engine for Terrace {
         Ok(Duration::ZERO)
     }
 
+    fn levels(&self) -> Vec<(u64, u64)> {
+        let levels = self.db.stats().levels;
+        levels.iter().map(|level| (level.files as u64, level.bytes)).collect()
+    }
+
     fn close(self) -> Result<()> {
         drop((self.keyspaces, self.expiring));
         self.db.close().map_err(failed)

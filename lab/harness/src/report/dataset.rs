@@ -34,7 +34,7 @@ enum Content {
 use Content::{DebtRatio, Figure, Latency, Ratio};
 
 /// Between the engine with the workload and the remarks.
-const HEADERS: [Header; 18] = [
+const HEADERS: [Header; 19] = [
     ("Rate", "operations a second: the figure of the cell", Figure(|f| precise(f.rate.middle))),
     ("Lowest", "of all rounds", Figure(|f| precise(f.rate.min))),
     ("Highest", "of all rounds", Figure(|f| precise(f.rate.max))),
@@ -63,6 +63,11 @@ const HEADERS: [Header; 18] = [
     ),
     ("Memory", "the most memory resident", Figure(|f| bytes(f.peak_memory))),
     ("On disk", "what the database's files occupy", Figure(|f| bytes(f.disk_bytes))),
+    (
+        "Levels",
+        "files and bytes of each level of an LSM tree when the first round's benchmark began",
+        Figure(|f| f.shape().unwrap_or_else(none)),
+    ),
     (
         "Debt",
         "time for the work that the writes put off, done afterwards",

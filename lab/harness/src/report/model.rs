@@ -14,7 +14,7 @@ use crate::run::{
     Status, counted,
 };
 
-use super::palette;
+use super::{number, palette};
 
 /// A suite: one run, or several runs of it taken together.
 #[derive(Debug)]
@@ -77,6 +77,8 @@ pub(crate) struct Figures {
     pub(crate) bytes_read: f64,
     pub(crate) peak_memory: f64,
     pub(crate) disk_bytes: f64,
+    /// Files and bytes of each level when the first of the rounds began.
+    pub(crate) levels: Vec<(u64, u64)>,
     /// Seconds and bytes of the work that was put off.
     pub(crate) debt: Option<(f64, f64)>,
     /// The rate of the writer beside the readers.
@@ -104,6 +106,15 @@ pub(crate) const MARKS: [(&str, &str); 3] = [
 ];
 
 impl Figures {
+    /// The levels that hold files, in words: "L0 2, 4.10 MB; L2 31, 60 MB".
+    pub(crate) fn shape(&self) -> Option<String> {
+        let held = self.levels.iter().enumerate().filter(|(_, (files, _))| *files > 0);
+        let words = held.map(|(level, (files, bytes))| {
+            format!("L{level} {files}, {}", number::bytes(*bytes as f64))
+        });
+        Some(words.collect::<Vec<_>>().join("; ")).filter(|words| !words.is_empty())
+    }
+
     /// The mark of a figure that counts for less than it seems, or has a remark: one of [`MARKS`].
     pub(crate) fn mark(&self) -> Option<&'static str> {
         let [(cut, _), (partial, _), (remark, _)] = MARKS;
@@ -349,6 +360,7 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         bytes_written: middle(&mut results().map(|r| r.bytes_written as f64)),
         bytes_read: middle(&mut results().map(|r| r.bytes_read as f64)),
         peak_memory: middle(&mut results().map(|r| r.peak_memory_bytes as f64)),
+        levels: results().next().map(|r| r.levels.clone()).unwrap_or_default(),
         disk_bytes: middle(&mut results().map(|r| r.disk_bytes as f64)),
         debt,
         writer_rate: Spread::of(results().filter_map(|r| r.writer_ops_per_sec), run.figure)
@@ -388,8 +400,8 @@ fn remarks(rounds: &[&Measurement]) -> Vec<String> {
         remarks.push(format!(
             "cut short in {cut} of {} rounds, after {} operations and {} at least",
             rounds.len(),
-            super::number::thousands(done as f64),
-            super::number::span(seconds)
+            number::thousands(done as f64),
+            number::span(seconds)
         ));
     }
     let partial = rounds.iter().filter(|m| m.is_measured() && m.partial).count();

@@ -519,6 +519,7 @@ fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<Strin
         row("Read from the device", &|f| bytes(f.bytes_read)),
         row("Memory", &|f| bytes(f.peak_memory)),
         row("On disk", &|f| bytes(f.disk_bytes)),
+        row("Levels before: files, size", &|f| f.shape()),
         row("Debt", &|f| f.debt.map(|(seconds, _)| number::duration_us(seconds * 1e6))),
     ];
     rows.into_iter().flatten().collect()

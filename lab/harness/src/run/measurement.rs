@@ -130,6 +130,9 @@ pub struct DriverResult {
     pub disk_bytes: u64,
     /// The most memory that was resident during the benchmark.
     pub peak_memory_bytes: u64,
+    /// Files and bytes of each level of an LSM tree when the benchmark began, from level 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<(u64, u64)>,
     /// Reads that found their key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<u64>,

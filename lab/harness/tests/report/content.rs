@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lab_harness::report::{self, Source};
-use lab_harness::run::{Axis, Cell, Chart, Directory, Engine, Measurements, Run};
+use lab_harness::run::{Axis, Cell, Chart, Directory, DriverResult, Engine, Measurements, Run};
 use tempfile::TempDir;
 
 use crate::read::{Report, check, escaped, read, report};
@@ -138,6 +138,28 @@ fn two_cells(rates: [[f64; 3]; 2]) -> (Run, Measurements) {
         measurements.add(measurement);
     }
     (run, measurements)
+}
+
+#[test]
+fn the_levels_of_a_tree_are_shown_where_they_are_known() {
+    let label = "Levels before: files, size";
+    let (run, measurements) = two_cells([[2000.0, 1000.0, 4000.0], [999.0, 1000.0, 500.0]]);
+    assert!(!report(&run, &measurements).page.contains(label));
+    let mut with_levels = Measurements::new();
+    for measurement in measurements.iter() {
+        let mut measurement = measurement.clone();
+        if measurement.engine == "leveldb" && measurement.cell == 1 {
+            let line = r#"{"levels":[[2,4100000],[0,0],[31,60000000]]}"#;
+            let read: DriverResult = serde_json::from_str(line).expect("a line");
+            measurement.result.as_mut().expect("a result").levels = read.levels;
+        }
+        with_levels.add(measurement);
+    }
+    let page = report(&run, &with_levels).page;
+    for words in [label, "L0 2, 4.10 MB; L2 31, 60 MB"] {
+        let at = page.find(label).map(|at| &page[at..at + 300]);
+        assert!(page.contains(words), "{words}: {at:?}");
+    }
 }
 
 #[test]
