@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
@@ -26,6 +26,7 @@ use crate::commands::upkeep::{
 use crate::commands::{Run, Session};
 use crate::failure::Result;
 use crate::form::Form;
+use crate::help;
 use crate::opening::{Missing, OpenArgs, Opened, WriteArgs};
 use crate::output::Output;
 
@@ -487,6 +488,9 @@ struct Loading {
     db: PathBuf,
     #[command(flatten)]
     args: LoadArgs,
+    /// Make the database if there is none, which is the default
+    #[arg(long, conflicts_with = "no_create")]
+    create: bool,
     /// Fail if there is no database
     #[arg(long)]
     no_create: bool,
@@ -495,6 +499,16 @@ struct Loading {
 }
 
 impl Cli {
+    /// The tool with its help as it is shown.
+    fn tool() -> clap::Command {
+        help::joined(Self::command())
+    }
+
+    /// What the arguments of the process say.
+    pub(crate) fn parsed() -> std::result::Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::tool().try_get_matches()?)
+    }
+
     pub(crate) fn run(self, out: &mut Output) -> Result<()> {
         match self.command {
             Command::Put(command) => command.run(out),
@@ -541,8 +555,8 @@ impl Cli {
             Command::Destroy(command) => command.run(out),
             Command::Shell(command) => command.run(out),
             Command::Bench(command) => command.run(out),
-            Command::Completions(command) => command.run(Cli::command(), out),
-            Command::Man(command) => command.run(Cli::command(), out),
+            Command::Completions(command) => command.run(Cli::tool(), out),
+            Command::Man(command) => command.run(Cli::tool(), out),
         }
     }
 }

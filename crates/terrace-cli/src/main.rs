@@ -11,6 +11,7 @@ mod commands;
 mod directory;
 mod failure;
 mod form;
+mod help;
 mod interchange;
 mod number;
 mod opening;
@@ -27,14 +28,13 @@ mod words;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use failure::Failure;
 
 fn main() -> ExitCode {
     signals::survive_file_size_limit();
-    let cli = match args::Cli::try_parse() {
+    let cli = match args::Cli::parsed() {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };

@@ -76,6 +76,30 @@ fn help_says_what_an_option_takes() {
     assert!(help.contains("Create, list and drop keyspaces, and count their entries"), "{help}");
 }
 
+/// Text that was broken into lines for a wide terminal would be broken again, in the middle.
+#[test]
+fn help_fills_the_lines_of_a_terminal_of_any_width() {
+    let tool = Tool::new();
+    for width in [60, 80, 100] {
+        for command in ["--help", "scan", "load", "dump", "shell", "bench", "advise"] {
+            let args = if command == "--help" { vec![command] } else { vec![command, "--help"] };
+            let ran = tool.command(&args).env("COLUMNS", width.to_string()).output();
+            let help = String::from_utf8(ran.expect("it runs").stdout).expect("text");
+            let prose = |line: &&str| !line.is_empty() && !line.starts_with(' ');
+            let lines: Vec<&str> = help.lines().collect();
+            // An example or a row of a list may end flush left where it was wrapped.
+            let lists = lines.iter().rposition(|line| line.starts_with("Examples:"));
+            for pair in lines[..lists.unwrap_or(lines.len())].windows(2) {
+                if pair.iter().all(prose) {
+                    let next = pair[1].split(' ').next().unwrap_or_default();
+                    let fits = pair[0].len() + 1 + next.len() <= width;
+                    assert!(!fits, "{args:?} at {width}: {next} fits behind {}", pair[0]);
+                }
+            }
+        }
+    }
+}
+
 /// A script that saves the output must not take a page that was cut for a whole one.
 #[test]
 fn help_that_cannot_be_written_is_a_failure() {

@@ -112,6 +112,8 @@ fn wrong_lines_are_named_and_what_precedes_them_stays() {
     assert!(!tool.path("db").exists());
     tool.run_with(&["load", "db", "--no-create"], b"a\t1\n").fails(2, "db");
     assert!(!tool.path("db").exists());
+    tool.run_with(&["load", "db", "--no-create", "--create"], b"").fails(2, "cannot be used with");
+    tool.run_with(&["load", "db", "--create"], b"a\t1\n").ok();
 }
 
 #[test]
