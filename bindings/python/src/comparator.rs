@@ -64,7 +64,10 @@ impl PyComparator {
         let exception = self.exception.lock().unwrap_or_else(PoisonError::into_inner).take();
         exception.unwrap_or_else(|| {
             let name = &self.shown_name;
-            errors::general(py, format!("the comparator {name} has raised: close the database"))
+            errors::general(
+                py,
+                format!("the comparator {name} has raised: the database has to be opened again"),
+            )
         })
     }
 

@@ -122,8 +122,8 @@ def test_an_exception_of_the_function_is_raised_and_ends_writing(
             db.get(b"0")
     try:
         db.close()
-    except terrace.Error:
-        pass
+    except terrace.Error as error:
+        assert "has to be opened again" in str(error)
     assert db.closed
     with terrace.DB(directory, comparator=compare, comparator_name=b"test.spoiled") as db:
         found = dict(db)
