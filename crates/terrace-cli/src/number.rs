@@ -15,6 +15,18 @@ pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
     }
 }
 
+/// A whole number from `least` to `most`, where there is one.
+pub(crate) fn parse_from(least: u64, most: Option<u64>, text: &str) -> Result<u64, String> {
+    let number = parse_whole(text)?;
+    if number < least || most.is_some_and(|most| number > most) {
+        return Err(match most {
+            Some(most) => format!("it must be from {least} to {most}"),
+            None => format!("it must be at least {least}"),
+        });
+    }
+    Ok(number)
+}
+
 /// A time in whole seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     parse_whole(text).map(Duration::from_secs)
@@ -31,10 +43,11 @@ pub(crate) fn parse_size(written: &str) -> Result<usize, String> {
         "g" | "gb" | "gib" => 30,
         _ => return Err("not a size: use a number, or one with K, M or G".into()),
     };
-    let number: usize = digits
-        .parse()
-        .map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("not a size: use a number, or one with K, M or G".into());
+    }
+    let number = digits.parse::<usize>().ok();
+    number.and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| "too large".into())
 }
 
 /// The least size of values in value files.
@@ -47,7 +60,7 @@ pub(crate) fn parse_value_log(written: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_size;
+    use super::{parse_from, parse_size};
 
     #[test]
     fn sizes_have_units() {
@@ -58,5 +71,17 @@ mod tests {
         for bad in ["", "K", "4x", "-1", "1.5M", "99999999999G"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
+        for large in ["99999999999G", "99999999999999999999", "99999999999999999999K"] {
+            assert_eq!(parse_size(large), Err("too large".into()), "{large}");
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_bounds_is_told_the_bounds() {
+        assert_eq!(parse_from(1, None, "7"), Ok(7));
+        assert_eq!(parse_from(1, None, "0"), Err("it must be at least 1".into()));
+        assert_eq!(parse_from(1, Some(9), "10"), Err("it must be from 1 to 9".into()));
+        assert_eq!(parse_from(1, None, "-1"), Err("the number is out of range".into()));
+        assert_eq!(parse_from(1, None, "x"), Err("this takes a whole number".into()));
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::number::{parse_size, parse_value_log};
+use crate::number::{parse_from, parse_size, parse_value_log, parse_whole};
 use crate::opening::{CompressionName, PresetName};
 
 const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompact,readrandom,readmissing,readhot,\
@@ -28,11 +28,16 @@ pub(crate) struct BenchArgs {
         default_value_t = 1_000_000,
         value_name = "N",
         allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u64).range(1..)
+        value_parser = |text: &str| parse_from(1, None, text)
     )]
     pub(super) num: u64,
     /// Reads [default: as many as entries]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = parse_whole::<u64>
+    )]
     pub(super) reads: Option<u64>,
     /// Bytes of a value
     #[arg(
@@ -50,7 +55,7 @@ pub(crate) struct BenchArgs {
         default_value_t = 1,
         value_name = "N",
         allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u64).range(1..=1024)
+        value_parser = |text: &str| parse_from(1, Some(1024), text)
     )]
     pub(super) threads: u64,
     /// Entries in a batch of fillseqbatch and fillrandbatch
@@ -59,7 +64,7 @@ pub(crate) struct BenchArgs {
         default_value_t = 1000,
         value_name = "N",
         allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u64).range(1..)
+        value_parser = |text: &str| parse_from(1, None, text)
     )]
     pub(super) batch: u64,
     /// Begin with the settings for a kind of application; other options override them

@@ -129,7 +129,10 @@ fn a_database_that_was_there_is_destroyed_on_request_alone() {
 fn wrong_options_are_refused() {
     let tool = Tool::new();
     tool.run(&["bench", "--benchmarks=fillsequence"]).fails(2, "unknown benchmark fillsequence");
-    tool.run(&["bench", "--num=0"]).fails(2, "0 is not in 1..");
+    tool.run(&["bench", "--num=0"]).fails(2, "it must be at least 1");
+    tool.run(&["bench", "--num=-1"]).fails(2, "the number is out of range");
+    tool.run(&["bench", "--reads=many"]).fails(2, "this takes a whole number");
+    tool.run(&["bench", "--threads=2000"]).fails(2, "it must be from 1 to 1024");
     tool.run(&["bench", "--num=many"]).fails(2, "invalid value");
     tool.run(&["bench", "--value_size=0"]).fails(2, "--value_size");
     tool.run(&["bench", "--value_size=-1"]).fails(2, "invalid value '-1' for '--value_size");
