@@ -6,6 +6,7 @@ use crate::base::error::{ErrorKind, Result};
 use crate::env::LockMode;
 use crate::version::filename::{self, FileKind};
 
+use crate::db::open::require_path;
 use crate::db::options::Options;
 
 /// Removes the database in the directory `path`: every file that bears one of its names, and then
@@ -25,9 +26,10 @@ use crate::db::options::Options;
 /// ```
 ///
 /// # Errors
-/// `Busy` if the database is open anywhere; `Io` if a file cannot be removed.
+/// `Busy` if the database is open anywhere; `InvalidArgument` if `path` is empty; `Io` if a file cannot be removed.
 pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     let (dir, env) = (path.as_ref(), options.env.as_ref());
+    require_path(dir)?;
     let names = match env.list(dir) {
         Ok(names) => names,
         Err(error)

@@ -53,6 +53,9 @@ fn an_empty_path_is_not_the_working_directory() {
         expect_error(Db::open("", options), &[ErrorKind::InvalidArgument], &["empty"]);
     }
     assert!(!Path::new("CURRENT").exists());
+    let options = Options::new();
+    expect_error(destroy("", &options), &[ErrorKind::InvalidArgument], &["empty"]);
+    expect_error(repair("", &options), &[ErrorKind::InvalidArgument], &["empty"]);
 }
 
 #[test]

@@ -143,13 +143,18 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     Ok(core)
 }
 
+/// An error where `dir` is empty: its files would be those of the working directory.
+pub(in crate::db) fn require_path(dir: &Path) -> Result<()> {
+    match dir.as_os_str().is_empty() {
+        true => Err(Error::invalid_argument("the path of the database is empty")),
+        false => Ok(()),
+    }
+}
+
 /// Creates the directory where it may be, and takes the lock.
 fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
     let env = options.env.as_ref();
-    if dir.as_os_str().is_empty() {
-        // Its files would be those of the working directory.
-        return Err(Error::invalid_argument("the path of the database is empty"));
-    }
+    require_path(dir)?;
     if options.create_if_missing && !options.read_only {
         env.create_dir(dir, options.dir_mode)?;
     } else if !has_database(env, dir)? {

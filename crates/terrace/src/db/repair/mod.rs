@@ -52,6 +52,7 @@ use crate::db::db_impl::file_copy::{sync_and_close, sync_end};
 use crate::db::db_impl::lost::free_name;
 use crate::db::info_log;
 use crate::db::open::own_files::OwnFiles;
+use crate::db::open::require_path;
 use crate::db::options::Options;
 use crate::db::repair::inputs::{Candidate, Gathering, Inputs};
 use crate::db::repair::manifest_survey::ManifestSurvey;
@@ -117,11 +118,12 @@ pub struct RepairReport {
 /// ```
 ///
 /// # Errors
-/// `InvalidArgument` if there is nothing of a database, or if it is ordered by another comparator
+/// `InvalidArgument` if `path` is empty or there is nothing of a database, or if it is ordered by another comparator
 /// than that of `options`; `Busy` if the database is open anywhere; `Io`.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     let options = options.clone().sanitized()?;
     let (dir, env) = (path.as_ref(), options.env.clone());
+    require_path(dir)?;
     if options.read_only {
         return Err(Error::invalid_argument("option read_only is set, and a repair writes"));
     }
