@@ -503,3 +503,52 @@ fn a_limit_of_file_sizes_is_a_failure() {
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.starts_with("terrace: ") && message.contains("File too large"), "{message}");
 }
+
+/// Runs with so many KiB of address space.
+fn run_within(tool: &Tool, kib: u32, args: &str) -> (Option<i32>, String) {
+    let script = format!("ulimit -v {kib}; exec \"$0\" {args}");
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", &script, env!("CARGO_BIN_EXE_terrace")]).current_dir(tool.path(""));
+    let output = shell.output().expect("bash runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn lack_of_memory_is_not_taken_for_damage() {
+    let tool = Tool::new();
+    // A block of 5 MiB that takes 96 MiB of memory.
+    let value = std::fs::File::create(tool.path("value")).expect("created");
+    value.set_len(96 << 20).expect("a file with a hole");
+    tool.ok(&["put", "--create", "db", "k", "--value-file", "value"]);
+    tool.ok(&["compact", "db"]);
+    let table = tool.files("db", ".ldb").pop().expect("a table");
+    let intact = std::fs::read(&table).expect("read");
+    let is_refused = |args: &str| {
+        let (status, message) = run_within(&tool, 96 << 10, args);
+        assert_eq!(status, Some(2), "{args}: {message}");
+        let text = "block at offset 0: out of memory";
+        assert!(message.starts_with("terrace: I/O error: "), "{args}: {message}");
+        assert!(message.contains(text), "{args}: {message}");
+        assert!(std::fs::read(&table).expect("still there") == intact, "{args}");
+    };
+    ["get db k", "verify db", "repair db"].into_iter().for_each(is_refused);
+    tool.ok(&["verify", "db"]);
+}
+
+#[test]
+fn repair_of_a_table_without_footer_fails_without_memory_and_keeps_it() {
+    let tool = Tool::new();
+    let value = std::fs::File::create(tool.path("value")).expect("created");
+    value.set_len(96 << 20).expect("a file with a hole");
+    tool.ok(&["put", "--create", "db", "k", "--value-file", "value"]);
+    tool.ok(&["compact", "db"]);
+    let table = tool.files("db", ".ldb").pop().expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    bytes.truncate(bytes.len() - 60);
+    std::fs::write(&table, bytes).expect("written");
+    let (status, message) = run_within(&tool, 96 << 10, "repair db");
+    assert_eq!(status, Some(2), "{message}");
+    assert!(message.contains("block at offset 0: out of memory"), "{message}");
+    tool.run(&["repair", "db"]);
+    assert_eq!(tool.run(&["get", "--raw", "db", "k"]).stdout.len(), 96 << 20);
+}

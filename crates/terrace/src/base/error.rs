@@ -163,6 +163,17 @@ impl Error {
         Self::new(ErrorKind::Io, message.into(), None)
     }
 
+    /// Memory lacks for what was to be read: nothing is said of the bytes on disk.
+    pub(crate) fn out_of_memory(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Io, message.into(), Some(io::ErrorKind::OutOfMemory.into()))
+    }
+
+    /// Whether memory lacked, Terrace's or the operating system's (ENOMEM).
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let source = self.0.source.as_ref();
+        source.is_some_and(|source| source.kind() == io::ErrorKind::OutOfMemory)
+    }
+
     /// The operating system refused `operation` on `path`.
     ///
     /// A missing file becomes [`ErrorKind::NotFound`]; everything else is [`ErrorKind::Io`].

@@ -277,7 +277,7 @@ impl LogReader {
     fn assemble(&mut self, payload: Range<usize>) -> Result<()> {
         self.record.try_reserve(payload.len()).map_err(|_| {
             let length = self.record.len();
-            Error::io_message(format!(
+            Error::out_of_memory(format!(
                 "{}: out of memory for a record of over {length} bytes",
                 self.name
             ))

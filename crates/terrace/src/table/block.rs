@@ -14,8 +14,9 @@ use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
 use super::abbreviated_entries::AbbreviatedEntries;
+use super::block_error::Damage;
 use super::block_search::{Found, scan, scan_bytewise};
-use super::entry::{Damage, Entry};
+use super::entry::Entry;
 use super::format::BlockData;
 use super::order::TableOrder;
 

@@ -10,7 +10,8 @@ use crate::base::mutation::mutated;
 use crate::base::prefetch::prefetch;
 
 use super::block::Block;
-use super::entry::{Damage, Entry};
+use super::block_error::Damage;
+use super::entry::Entry;
 use super::group::Group;
 use super::key_buffer::KeyBuffer;
 use super::order::TableOrder;

@@ -9,7 +9,8 @@ use crate::base::abbreviated_keys::common_prefix;
 use crate::base::internal_key;
 use crate::base::mutation::mutated;
 
-use super::entry::{Damage, Entry, MOST_LENGTHS};
+use super::block_error::Damage;
+use super::entry::{Entry, MOST_LENGTHS};
 use super::order::TableOrder;
 use super::snappy::SnappyDecoder;
 

@@ -5,6 +5,7 @@
 //! buffers of the blocks that it dropped last.
 
 use std::cell::RefCell;
+use std::collections::TryReserveError;
 
 /// Buffers of this many bytes are kept; smaller ones are cheap to get, and larger ones are too much
 /// to hold back.
@@ -25,17 +26,24 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// A buffer of `length` arbitrary bytes. `length` may come from a file: lack of memory is an
-    /// result, not an abort.
-    pub(super) fn with_length(length: usize) -> Result<Self, &'static str> {
+    /// error, not an abort.
+    pub(super) fn with_length(length: usize) -> Result<Self, TryReserveError> {
         let kept = KEPT_SIZES.contains(&length);
         if kept && let Some(bytes) = take(length) {
             return Ok(Buffer { bytes, length });
         }
         let size = if kept { length.next_multiple_of(GRANULE) } else { length };
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).map_err(|_| "not enough memory for it")?;
+        bytes.try_reserve_exact(size)?;
         bytes.resize(size, 0);
         Ok(Buffer { bytes: bytes.into_boxed_slice(), length })
+    }
+
+    /// A buffer of these bytes.
+    pub(super) fn copy_of(bytes: &[u8]) -> Result<Self, TryReserveError> {
+        let mut buffer = Self::with_length(bytes.len())?;
+        buffer.as_mut_slice().copy_from_slice(bytes);
+        Ok(buffer)
     }
 
     #[inline]

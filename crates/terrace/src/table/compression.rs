@@ -13,13 +13,14 @@
 #[cfg(feature = "zstd")]
 use std::cell::RefCell;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 
 use crate::base::coding::{get_varint32, put_varint32};
 use crate::base::error::{Error, Result as Outcome};
 
 use lz4_flex::block::{CompressTable, compress_into_with_table};
 
+use super::block_error::BlockError;
 use super::buffer::Buffer;
 use super::snappy::{self, SnappyDecoder};
 
@@ -201,7 +202,7 @@ pub(super) fn is_known(kind: u8) -> bool {
 }
 
 /// The bytes of a compressed block. `kind` is not [`RAW`].
-pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static str> {
+pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, BlockError> {
     match kind {
         SNAPPY => Ok(decode_snappy(compressed)?.0),
         ZSTD_OR_ZLIB if compressed.starts_with(&ZSTD_MAGIC) => zstd(compressed),
@@ -210,21 +211,21 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
             foreign_limit(compressed.len()),
         )
         .map(Buffer::from)
-        .map_err(|_| "its zlib stream is damaged or too large"),
+        .map_err(|_| "its zlib stream is damaged or too large".into()),
         DEFLATE => miniz_oxide::inflate::decompress_to_vec_with_limit(
             compressed,
             foreign_limit(compressed.len()),
         )
         .map(Buffer::from)
-        .map_err(|_| "its deflate stream is damaged or too large"),
+        .map_err(|_| "its deflate stream is damaged or too large".into()),
         LZ4 => lz4(compressed),
-        _ => Err("unknown compression"),
+        _ => Err("unknown compression".into()),
     }
 }
 
 /// A block of snappy, and whether that was so quick that the block need not be kept for a next
 /// time: at least ten bytes an element, and not so large that there is no buffer at hand.
-pub(super) fn decode_snappy(compressed: &[u8]) -> Result<(Buffer, bool), &'static str> {
+pub(super) fn decode_snappy(compressed: &[u8]) -> Result<(Buffer, bool), BlockError> {
     const MOST_QUICK: usize = 64 << 10;
     let (length, elements) = snappy::split_header(compressed)?;
     let mut output = Buffer::with_length(length)?;
@@ -232,17 +233,17 @@ pub(super) fn decode_snappy(compressed: &[u8]) -> Result<(Buffer, bool), &'stati
     Ok((output, length <= MOST_QUICK && length >= effort.saturating_mul(10)))
 }
 
-fn lz4(compressed: &[u8]) -> Result<Buffer, &'static str> {
+fn lz4(compressed: &[u8]) -> Result<Buffer, BlockError> {
     const DAMAGED: &str = "its LZ4 data is damaged";
     let mut rest = compressed;
     let length = get_varint32(&mut rest).ok_or(DAMAGED)? as usize;
     if length > rest.len().saturating_mul(LZ4_MAX_RATIO) {
-        return Err("its LZ4 header claims more than can be");
+        return Err("its LZ4 header claims more than can be".into());
     }
     let mut output = Buffer::with_length(length)?;
     match lz4_flex::block::decompress_into(rest, output.as_mut_slice()) {
         Ok(written) if written == length => Ok(output),
-        _ => Err(DAMAGED),
+        _ => Err(DAMAGED.into()),
     }
 }
 
@@ -339,7 +340,7 @@ const LIKELY_ZSTD_RATIO: usize = 100;
 const LIKELY_SIZE: usize = 1 << 20;
 
 #[cfg(feature = "zstd")]
-fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
+fn zstd(compressed: &[u8]) -> Result<Buffer, BlockError> {
     // Whoever wrote it may have left the size out, or claim what is not there: then the output
     // grows with what comes.
     let likely = compressed.len().saturating_mul(LIKELY_ZSTD_RATIO).max(LIKELY_SIZE);
@@ -365,11 +366,11 @@ fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
 }
 
 #[cfg(not(feature = "zstd"))]
-fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
+fn zstd(compressed: &[u8]) -> Result<Buffer, BlockError> {
     streamed_zstd(compressed)
 }
 
-fn streamed_zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
+fn streamed_zstd(compressed: &[u8]) -> Result<Buffer, BlockError> {
     let limit = foreign_limit(compressed.len()) as u64;
     let mut source = compressed;
     let mut decoder =
@@ -379,7 +380,8 @@ fn streamed_zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
     let taken = Read::by_ref(&mut decoder).take(limit + 1).read_to_end(&mut output);
     match taken {
         Ok(length) if length as u64 <= limit => Ok(Buffer::from(output)),
-        _ => Err("its zstd frame is damaged or too large"),
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(BlockError::OutOfMemory),
+        _ => Err("its zstd frame is damaged or too large".into()),
     }
 }
 
@@ -392,7 +394,7 @@ fn foreign_limit(compressed: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn plain(kind: u8, compressed: &[u8]) -> Result<Vec<u8>, &'static str> {
+    fn plain(kind: u8, compressed: &[u8]) -> Result<Vec<u8>, BlockError> {
         decompress(kind, compressed).map(|buffer| buffer.as_slice().to_vec())
     }
 
@@ -400,7 +402,7 @@ mod tests {
     fn snappy_lies_are_refused_before_they_cost_memory() {
         let mut bomb = vec![0xff, 0xff, 0xff, 0xff, 0x0f];
         bomb.extend_from_slice(&[0; 100]);
-        assert_eq!(plain(SNAPPY, &bomb), Err("its snappy header claims more than can be"));
+        assert_eq!(plain(SNAPPY, &bomb), Err("its snappy header claims more than can be".into()));
         assert!(plain(SNAPPY, &[]).is_err());
     }
 
@@ -438,7 +440,7 @@ mod tests {
         assert!(plain(LZ4, &lz4).is_err());
         assert_eq!(
             plain(LZ4, &[0xff, 0xff, 0xff, 0x7f, 0]),
-            Err("its LZ4 header claims more than can be")
+            Err("its LZ4 header claims more than can be".into())
         );
         for cut in 0..zstd.len() {
             assert!(plain(ZSTD_OR_ZLIB, &zstd[..cut]).is_err());
@@ -460,9 +462,15 @@ mod tests {
         let last = bounded.len() - 4;
         bounded[last] |= 1;
         assert_eq!(plain(ZSTD_OR_ZLIB, &bounded).map(|output| output.len()), Ok(10 << 17));
-        assert_eq!(plain(ZSTD_OR_ZLIB, &bomb), Err("its zstd frame is damaged or too large"));
+        assert_eq!(
+            plain(ZSTD_OR_ZLIB, &bomb),
+            Err("its zstd frame is damaged or too large".into())
+        );
         let last = bomb.len() - 4;
         bomb[last] |= 1;
-        assert_eq!(plain(ZSTD_OR_ZLIB, &bomb), Err("its zstd frame is damaged or too large"));
+        assert_eq!(
+            plain(ZSTD_OR_ZLIB, &bomb),
+            Err("its zstd frame is damaged or too large".into())
+        );
     }
 }

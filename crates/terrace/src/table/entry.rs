@@ -2,8 +2,7 @@
 
 use crate::base::coding::get_varint32;
 
-/// The damage of a block.
-pub(super) type Damage = &'static str;
+use super::block_error::Damage;
 
 pub(super) const BAD_ENTRY: Damage = "an entry does not decode";
 pub(super) const BAD_SHARING: Damage = "an entry shares more of a key than there is";

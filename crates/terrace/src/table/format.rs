@@ -13,6 +13,7 @@ use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
+use super::block_error::BlockError;
 use super::buffer::Buffer;
 use super::compression;
 
@@ -128,8 +129,8 @@ fn mapped_range<'a>(file: &'a dyn RandomAccessFile, range: &Range<usize>) -> &'a
 /// Reads, verifies and decompresses the block at `handle`. Returns the identifier in its trailer,
 /// too.
 ///
-/// Nothing is allocated before the handle was checked against the file's size. A raw block of a
-/// mapped file stays where it is.
+/// Nothing is allocated before the handle was checked against the file's size: one that claims more
+/// is damaged. Lack of memory is an I/O error. A raw block of a mapped file stays where it is.
 pub(super) fn read_block(
     file: &Arc<dyn RandomAccessFile>,
     handle: BlockHandle,
@@ -146,7 +147,7 @@ pub(super) fn read_block_by(
     handle: BlockHandle,
     name: &str,
     read_at: impl FnOnce(u64, &mut [u8]) -> Result<usize>,
-    decompress: impl FnOnce(u8, &[u8]) -> std::result::Result<Buffer, &'static str>,
+    decompress: impl FnOnce(u8, &[u8]) -> std::result::Result<Buffer, BlockError>,
 ) -> Result<(BlockData, u8)> {
     let bad = |what: &str| {
         Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset))
@@ -165,16 +166,17 @@ pub(super) fn read_block_by(
         }
         return decompress(stored.kind, stored.contents)
             .map(|buffer| (BlockData::Owned(buffer), stored.kind))
-            .map_err(bad);
+            .map_err(|error| error.at(handle.offset, name));
     }
-    let mut buffer = Buffer::with_length(size + TRAILER_SIZE).map_err(bad)?;
+    let mut buffer = Buffer::with_length(size + TRAILER_SIZE)
+        .map_err(|error| BlockError::from(error).at(handle.offset, name))?;
     read_exact(handle.offset, buffer.as_mut_slice(), name, read_at)?;
     let (contents, kind) = verify(buffer.as_slice()).map_err(bad)?;
     if kind == compression::RAW {
         buffer.truncate(size);
         return Ok((BlockData::Owned(buffer), kind));
     }
-    let buffer = decompress(kind, contents).map_err(bad)?;
+    let buffer = decompress(kind, contents).map_err(|error| error.at(handle.offset, name))?;
     Ok((BlockData::Owned(buffer), kind))
 }
 
@@ -257,6 +259,8 @@ fn read_exact(
 
 #[cfg(test)]
 mod tests {
+    use crate::base::error::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -307,6 +311,31 @@ mod tests {
         let footer =
             Footer::read(&Shrunk(vec![0; 990]), "t.ldb").expect_err("too short").to_string();
         assert!(footer.contains("t.ldb: 38 bytes at offset 952 instead of 48"), "{footer}");
+    }
+
+    /// A file with a hole: larger than any memory.
+    struct Sparse;
+
+    impl RandomAccessFile for Sparse {
+        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+            panic!("there is no memory to read into");
+        }
+
+        fn size(&self) -> u64 {
+            1 << 62
+        }
+    }
+
+    #[test]
+    fn lack_of_memory_for_a_block_is_no_damage() {
+        let file: Arc<dyn RandomAccessFile> = Arc::new(Sparse);
+        let error = |size| read_block(&file, BlockHandle { offset: 7, size }, "t.ldb").err();
+        let fits = error(1 << 61).expect("no memory");
+        assert_eq!(fits.kind(), ErrorKind::Io, "{fits}");
+        assert!(fits.is_out_of_memory());
+        assert_eq!(fits.message(), "t.ldb: block at offset 7: out of memory");
+        let fits_not = error(1 << 62).expect("outside");
+        assert_eq!(fits_not.kind(), ErrorKind::Corruption, "{fits_not}");
     }
 
     #[test]

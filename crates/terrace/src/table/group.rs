@@ -7,7 +7,8 @@
 
 use crate::base::prefetch::prefetch;
 
-use super::entry::{Damage, Entry};
+use super::block_error::Damage;
+use super::entry::Entry;
 use super::key_buffer::KeyBuffer;
 
 /// Bytes that are asked for ahead on the way back: a group of small entries. Large ones gain

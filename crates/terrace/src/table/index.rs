@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::base::abbreviated_keys::AbbreviatedKeys;
 
 use super::block::Block;
+use super::block_error::Damage;
 use super::block_iter::BlockIter;
 use super::block_places::BlockPlaces;
-use super::entry::Damage;
 use super::format::BlockHandle;
 use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;

@@ -5,7 +5,7 @@
 //! takes them out of an allowance. LevelDB's share nothing; what expands further than this was made
 //! to.
 
-use super::entry::Damage;
+use super::block_error::Damage;
 
 const MAX_EXPANSION: usize = 32;
 /// Bytes of keys that a block of any size may come to.

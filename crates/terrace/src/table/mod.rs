@@ -8,6 +8,7 @@ mod abbreviated_entries;
 mod block;
 mod block_builder;
 mod block_cache;
+mod block_error;
 mod block_iter;
 mod block_places;
 mod block_ref;

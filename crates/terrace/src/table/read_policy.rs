@@ -118,8 +118,10 @@ impl ReadPolicy {
     pub(super) fn learn<T>(&self, result: Result<T>) -> Result<T> {
         if self.automatic
             && result.as_ref().is_err_and(|error| {
-                // What has no descriptors to spare says nothing about the device.
-                error.kind() == ErrorKind::Io && !error.is_out_of_descriptors()
+                // Lack of descriptors or of memory says nothing about the device.
+                error.kind() == ErrorKind::Io
+                    && !error.is_out_of_descriptors()
+                    && !error.is_out_of_memory()
             })
             && !mutated("read-access-after-error")
         {

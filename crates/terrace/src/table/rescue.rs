@@ -16,7 +16,9 @@ use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
 use super::block::Block;
+use super::block_error::BlockError;
 use super::block_iter::BlockIter;
+use super::buffer::Buffer;
 use super::compression;
 use super::format::{BlockData, BlockHandle, TRAILER_SIZE};
 use super::order::TableOrder;
@@ -41,9 +43,10 @@ const LONGEST_BEGINNING: usize = 64;
 pub(crate) type Visit<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<()> + 'a;
 
 /// Shows every entry that can be found in `file`, a table of internal keys, to `visit`. Only blocks
-/// in which every key is sound and behind all keys before are taken.
+/// in which every key is sound and behind all keys before are taken. Messages call the file `name`.
 pub(crate) fn rescue(
     file: &Arc<dyn RandomAccessFile>,
+    name: &str,
     order: &TableOrder,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
@@ -71,7 +74,7 @@ pub(crate) fn rescue(
         };
         searching = false;
         let handle = BlockHandle { offset: at, size: size as u64 };
-        if let Some(block) = window.block(size) {
+        if let Some(block) = window.block(size).map_err(|error| error.at(handle.offset, name))? {
             if is_index(&block, order, file.size(), &found) && !mutated("no-index-for-data") {
                 return Ok(());
             }
@@ -181,14 +184,21 @@ impl Window<'_> {
         Ok(is_snappy || is_lz4)
     }
 
-    /// The block of `size` bytes that begins here, if it is one.
-    fn block(&self, size: usize) -> Option<Arc<Block>> {
-        let (contents, trailer) = self.rest().split_at_checked(size)?;
-        let buffer = match *trailer.first()? {
-            compression::RAW => contents.to_vec().into(),
-            kind => compression::decompress(kind, contents).ok()?,
+    /// The block of `size` bytes that begins here, if it is one. Fails if there is no memory for
+    /// it.
+    fn block(&self, size: usize) -> std::result::Result<Option<Arc<Block>>, BlockError> {
+        let Some((contents, &[kind, ..])) = self.rest().split_at_checked(size) else {
+            return Ok(None);
         };
-        Block::parse(BlockData::Owned(buffer)).ok().map(Arc::new)
+        let decoded = match kind {
+            compression::RAW => Buffer::copy_of(contents).map_err(BlockError::from),
+            kind => compression::decompress(kind, contents),
+        };
+        match decoded {
+            Ok(buffer) => Ok(Block::parse(BlockData::Owned(buffer)).ok().map(Arc::new)),
+            Err(BlockError::Damage(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

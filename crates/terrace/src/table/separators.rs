@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use crate::base::abbreviated_keys::AbbreviatedKeys;
 use crate::base::internal_key::SHORTENED_TAG;
 
-use super::entry::Damage;
+use super::block_error::Damage;
 use super::offsets::Offsets;
 use super::order::TableOrder;
 

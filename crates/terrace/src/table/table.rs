@@ -23,12 +23,12 @@ use crate::filter::FilterPolicy;
 
 use super::block::Block;
 use super::block_cache::BlockCache;
+use super::block_error::{BlockError, Damage};
 use super::block_iter::BlockIter;
 use super::block_ref::BlockRef;
 use super::buffer::Buffer;
 use super::compression::{self, Codecs, decode_snappy, decompress};
 use super::counters::{Outcome, ReadCounters};
-use super::entry::Damage;
 use super::external_cache::ExternalBlocks;
 use super::filter_block::{self, FilterBlockReader};
 use super::format::{
@@ -431,7 +431,7 @@ pub(super) fn load_block(
     handle: BlockHandle,
     name: &str,
     ahead: Option<&mut Readahead>,
-    decompress: impl FnOnce(u8, &[u8]) -> std::result::Result<Buffer, &'static str>,
+    decompress: impl FnOnce(u8, &[u8]) -> std::result::Result<Buffer, BlockError>,
 ) -> Result<(BlockData, u8)> {
     let size = handle.size.saturating_add(TRAILER_SIZE as u64);
     let data =
@@ -450,5 +450,5 @@ pub(super) fn load_block(
 }
 
 pub(super) fn damaged(name: &str, handle: BlockHandle, damage: Damage) -> Error {
-    Error::corruption(format!("{name}: block at offset {}: {damage}", handle.offset))
+    BlockError::from(damage).at(handle.offset, name)
 }

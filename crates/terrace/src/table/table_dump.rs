@@ -10,9 +10,9 @@ use crate::base::error::{Error, Result};
 use crate::env::RandomAccessFile;
 
 use super::block::Block;
+use super::block_error::Damage;
 use super::block_iter::BlockIter;
 use super::compression;
-use super::entry::Damage;
 use super::filter_block::FILTER_PREFIX;
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
 use super::full_filter::FULL_FILTER_NAME;

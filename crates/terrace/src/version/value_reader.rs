@@ -103,7 +103,7 @@ impl ValueReader {
         // A sparse file may be larger than memory.
         value.try_reserve_exact(stored).map_err(|_| {
             let name = filename::values(pointer.file);
-            Error::io_message(format!("{name}: out of memory for a value of {length} bytes"))
+            Error::out_of_memory(format!("{name}: out of memory for a value of {length} bytes"))
         })?;
         value.resize(stored, 0);
         let mut in_memory = None;

@@ -500,6 +500,7 @@ impl<'a> Verification<'a> {
                     .into_iter()
                     .for_each(|message| self.problem(&name, strip(&message, &name)));
             }
+            Err(error) if error.is_out_of_memory() => return Err(error),
             // A bad sector is damage like any other.
             Err(error) => self.report.problems.push(Problem::of(self.dir, &name, &error)),
         }
@@ -537,8 +538,10 @@ impl<'a> Verification<'a> {
             Ok(())
         });
         self.report.log_records += check.records - before;
-        if let Err(error) = read {
-            self.report.problems.push(Problem::of(self.dir, &name, &error));
+        match read {
+            Ok(()) => {}
+            Err(error) if error.is_out_of_memory() => return Err(error),
+            Err(error) => self.report.problems.push(Problem::of(self.dir, &name, &error)),
         }
         self.advance(size);
         Ok(())

@@ -162,7 +162,7 @@ pub(in crate::db) fn check_table(
 
 /// Looks for entries in a table that cannot be opened, for the reason that `error` gives.
 pub(in crate::db) fn check_wreck(
-    file: &Arc<dyn RandomAccessFile>,
+    (file, name): (&Arc<dyn RandomAccessFile>, &str),
     order: &InternalOrder,
     values: Values<'_>,
     expected: Option<Expected<'_>>,
@@ -171,7 +171,7 @@ pub(in crate::db) fn check_wreck(
     let mut check = Check::new(order, values, expected);
     check.report(error.message().to_owned());
     let searched =
-        rescue(file, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
+        rescue(file, name, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
             check.entry(offset, key, value, None)
         });
     if let Err(error) = searched {

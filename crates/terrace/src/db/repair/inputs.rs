@@ -281,7 +281,7 @@ impl Gathering<'_> {
         let mut summary = match retry_once(open) {
             Ok(table) => check_table(&table, self.order, self.values, expected, &mut |_| ())?,
             Err(error) if is_damage(&error) => {
-                check_wreck(&file, self.order, self.values, expected, &error)?
+                check_wreck((&file, &name), self.order, self.values, expected, &error)?
             }
             Err(error) => return Err(error),
         };

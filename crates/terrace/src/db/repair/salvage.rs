@@ -86,7 +86,7 @@ impl Salvage<'_> {
             })?,
             Err(error) if is_damage(&error) => {
                 let order = TableOrder::internal(self.order.keys.clone());
-                match rescue(&file, &order, &mut |_, key, value| take(key, value)) {
+                match rescue(&file, &name, &order, &mut |_, key, value| take(key, value)) {
                     Err(error) if is_damage(&error) => {}
                     rescued => rescued?,
                 }
