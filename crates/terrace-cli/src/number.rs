@@ -50,6 +50,30 @@ pub(crate) fn parse_size(written: &str) -> Result<usize, String> {
     number.and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| "too large".into())
 }
 
+/// Bytes of a block before compression.
+pub(crate) fn parse_block_size(written: &str) -> Result<usize, String> {
+    parse_size_from("1K", "4M", written)
+}
+
+/// Bytes of a memtable.
+pub(crate) fn parse_write_buffer_size(written: &str) -> Result<usize, String> {
+    parse_size_from("64K", "1G", written)
+}
+
+/// Bytes of a table.
+pub(crate) fn parse_max_file_size(written: &str) -> Result<usize, String> {
+    parse_size_from("1M", "1G", written)
+}
+
+/// Bytes from `least` to `most`.
+fn parse_size_from(least: &str, most: &str, written: &str) -> Result<usize, String> {
+    let size = parse_size(written)?;
+    match (parse_size(least)?..=parse_size(most)?).contains(&size) {
+        true => Ok(size),
+        false => Err(format!("it must be from {least} to {most}")),
+    }
+}
+
 /// The least size of values in value files.
 pub(crate) fn parse_value_log(written: &str) -> Result<usize, String> {
     match parse_size(written)? {
@@ -60,7 +84,7 @@ pub(crate) fn parse_value_log(written: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_from, parse_size};
+    use super::{parse_block_size, parse_from, parse_size};
 
     #[test]
     fn sizes_have_units() {
@@ -74,6 +98,16 @@ mod tests {
         for large in ["99999999999G", "99999999999999999999", "99999999999999999999K"] {
             assert_eq!(parse_size(large), Err("too large".into()), "{large}");
         }
+    }
+
+    #[test]
+    fn a_size_out_of_bounds_is_told_the_bounds() {
+        assert_eq!(parse_block_size("1K"), Ok(1 << 10));
+        assert_eq!(parse_block_size("4M"), Ok(4 << 20));
+        for bad in ["0", "1", "1023", "5M", "4194305"] {
+            assert_eq!(parse_block_size(bad), Err("it must be from 1K to 4M".into()), "{bad}");
+        }
+        assert!(parse_block_size("x").is_err_and(|error| error.starts_with("not a size")));
     }
 
     #[test]

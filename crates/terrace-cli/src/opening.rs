@@ -12,7 +12,10 @@ use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workloa
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
 use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
-use crate::number::{parse_seconds, parse_size, parse_value_log, parse_whole};
+use crate::number::{
+    parse_block_size, parse_max_file_size, parse_seconds, parse_size, parse_value_log, parse_whole,
+    parse_write_buffer_size,
+};
 use crate::recovery::Recovery;
 
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
@@ -108,7 +111,7 @@ pub(crate) struct WriteArgs {
     #[arg(
         long,
         value_name = "SIZE",
-        value_parser = parse_size,
+        value_parser = parse_block_size,
         allow_hyphen_values = true,
         help_heading = "Writing"
     )]
@@ -117,7 +120,7 @@ pub(crate) struct WriteArgs {
     #[arg(
         long,
         value_name = "SIZE",
-        value_parser = parse_size,
+        value_parser = parse_write_buffer_size,
         allow_hyphen_values = true,
         help_heading = "Writing"
     )]
@@ -127,7 +130,7 @@ pub(crate) struct WriteArgs {
     #[arg(
         long,
         value_name = "SIZE",
-        value_parser = parse_size,
+        value_parser = parse_max_file_size,
         allow_hyphen_values = true,
         help_heading = "Writing"
     )]

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::number::{parse_from, parse_size, parse_value_log, parse_whole};
+use crate::number::{
+    parse_block_size, parse_from, parse_max_file_size, parse_size, parse_value_log, parse_whole,
+    parse_write_buffer_size,
+};
 use crate::opening::{CompressionName, PresetName};
 
 const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompact,readrandom,readmissing,readhot,\
@@ -92,7 +95,7 @@ pub(crate) struct BenchArgs {
     #[arg(
         long,
         alias = "write-buffer-size",
-        value_parser = parse_size,
+        value_parser = parse_write_buffer_size,
         allow_hyphen_values = true,
         value_name = "SIZE"
     )]
@@ -123,7 +126,7 @@ pub(crate) struct BenchArgs {
         long,
         alias = "block-size",
         default_value = "4K",
-        value_parser = parse_size,
+        value_parser = parse_block_size,
         allow_hyphen_values = true,
         value_name = "SIZE"
     )]
@@ -134,7 +137,7 @@ pub(crate) struct BenchArgs {
         long,
         alias = "max-file-size",
         default_value = "2M",
-        value_parser = parse_size,
+        value_parser = parse_max_file_size,
         allow_hyphen_values = true,
         value_name = "SIZE"
     )]

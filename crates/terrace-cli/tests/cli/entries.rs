@@ -457,3 +457,20 @@ fn a_dump_leaves_prepared_transactions_out() {
     let script = b"begin\nput c 1\nprepare t\n";
     tool.run_with(&["shell", "db"], script).fails(2, "not prepared, but rolled back");
 }
+
+#[test]
+fn sizes_out_of_bounds_are_refused() {
+    let tool = Tool::new();
+    for (option, bad, bounds) in [
+        ("--block-size", "1", "from 1K to 4M"),
+        ("--block-size", "5M", "from 1K to 4M"),
+        ("--write-buffer-size", "63K", "from 64K to 1G"),
+        ("--max-file-size", "2G", "from 1M to 1G"),
+    ] {
+        let ran = tool.run(&["put", "--create", "db", "k", "v", option, bad]);
+        assert_eq!(ran.status, 2, "{ran:?}");
+        assert!(ran.stderr.contains(bounds), "{ran:?}");
+        assert!(!tool.path("db").exists(), "{option} {bad}");
+    }
+    tool.ok(&["put", "--create", "db", "k", "v", "--block-size", "1K", "--max-file-size", "1G"]);
+}
