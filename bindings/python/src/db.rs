@@ -352,9 +352,9 @@ impl DB {
     fn get_property<'py>(
         &self,
         py: Python<'py>,
-        name: &Bound<'py, PyBytes>,
+        name: Bytes<'_>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let name = String::from_utf8_lossy(name.as_bytes());
+        let name = String::from_utf8_lossy(name.as_slice());
         let value = self.handle.run(py, |db| Ok(db.property(&name)))?;
         value.map(|value| to_python(py, value.as_bytes())).transpose()
     }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use terrace::{BloomFilterPolicy, Compression, Options, RecoveryMode};
 
+use crate::bytes::Bytes;
 use crate::comparator::PyComparator;
 use crate::flag::flag;
 
@@ -21,7 +22,7 @@ pub(crate) struct OpenOptions {
 #[derive(Default)]
 struct ComparatorKeywords<'py> {
     callable: Option<Bound<'py, PyAny>>,
-    name: Option<Bound<'py, PyBytes>>,
+    name: Option<Bytes<'py>>,
 }
 
 impl OpenOptions {
@@ -40,7 +41,7 @@ impl OpenOptions {
                     options = options.read_only(is_read_only);
                 }
                 "comparator" => comparator.callable = Some(value),
-                "comparator_name" => comparator.name = Some(value.cast_into::<PyBytes>()?),
+                "comparator_name" => comparator.name = Some(value.extract()?),
                 _ => options = set(function, options, &name, &value)?,
             }
         }
@@ -153,7 +154,7 @@ impl ComparatorKeywords<'_> {
         match (self.callable, self.name) {
             (None, None) => Ok(None),
             (Some(callable), Some(name)) if callable.is_callable() => {
-                Ok(Some(Arc::new(PyComparator::new(name.as_bytes(), callable.unbind()))))
+                Ok(Some(Arc::new(PyComparator::new(name.as_slice(), callable.unbind()))))
             }
             (Some(_), Some(_)) => {
                 Err(PyTypeError::new_err("custom comparator object must be callable"))

@@ -147,6 +147,16 @@ def test_a_function_that_returns_no_number(directory: pathlib.Path) -> None:
         db.get(b"a")
 
 
+def test_a_name_is_bytes_like(directory: pathlib.Path) -> None:
+    with pytest.raises(TypeError, match="a bytes-like object is required, not 'str'"):
+        terrace.DB(
+            directory,
+            create_if_missing=True,
+            comparator=lambda a, b: (a > b) - (a < b),
+            comparator_name="test.text",  # type: ignore[arg-type]
+        )
+
+
 def test_databases_are_not_used_within_the_function(directory: pathlib.Path) -> None:
     def compare(a: bytes, b: bytes) -> int:
         db.get(a)

@@ -100,6 +100,9 @@ def test_properties_are_leveldbs(db: terrace.DB) -> None:
     assert db.get_property(b"leveldb.approximate-memory-usage") is not None
     assert db.get_property(b"leveldb.nothing") is None
     assert db.get_property(b"\xff") is None
+    assert db.get_property(bytearray(b"leveldb.nothing")) is None
+    with pytest.raises(TypeError, match="a bytes-like object is required, not 'str'"):
+        db.get_property("leveldb.stats")  # type: ignore[arg-type]
 
 
 def test_sizes_grow_with_what_is_on_disk(db: terrace.DB) -> None:

@@ -283,7 +283,7 @@ class DB(_Writes):
         compression: Literal["snappy", "lz4", "zstd"] | None = "snappy",
         bloom_filter_bits: int | None = 0,
         comparator: Callable[[bytes, bytes], int] | None = None,
-        comparator_name: bytes | None = None,
+        comparator_name: Buffer | None = None,
         read_only: bool | None = False,
         recovery_mode: Literal["prefix", "strict", "salvage"] | None = "prefix",
         reuse_logs: bool | None = False,
@@ -327,7 +327,7 @@ class DB(_Writes):
     def raw_iterator(
         self, *, verify_checksums: bool | None = None, fill_cache: bool | None = None
     ) -> RawIterator: ...
-    def get_property(self, name: bytes) -> bytes | None: ...
+    def get_property(self, name: Buffer) -> bytes | None: ...
     def compact_range(
         self, *, start: Buffer | None = None, stop: Buffer | None = None
     ) -> None: ...
