@@ -308,7 +308,7 @@ impl Share<'_> {
     }
 
     fn random(&self) -> Random {
-        Random::stream(self.runner.args.seed, self.benchmark.number(), self.thread)
+        Random::stream(self.runner.args.seed, self.benchmark.stream(), self.thread)
     }
 
     #[inline]

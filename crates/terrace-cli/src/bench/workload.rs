@@ -9,8 +9,7 @@ pub(super) enum Step {
     Stats,
 }
 
-/// A workload. The order is the one of `lab/WORKLOADS.md`: a benchmark's place in it seeds its
-/// random numbers.
+/// A workload, the first twenty in the order of `lab/WORKLOADS.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Benchmark {
     FillSeq,
@@ -85,6 +84,14 @@ impl Benchmark {
             BulkLoad => 21,
             MultiReadRandom => 42,
             other => other as u64 + 1,
+        }
+    }
+
+    /// What seeds its random numbers: fillrandbatch puts the keys of fillrandom.
+    pub(super) fn stream(self) -> u64 {
+        match self {
+            FillRandBatch => FillRandom.number(),
+            other => other.number(),
         }
     }
 

@@ -26,6 +26,7 @@ struct LogFile {
     named: bool,
     /// A sync has failed: no later one writes what it left.
     failed: bool,
+    closed: bool,
 }
 
 #[derive(Default)]
@@ -63,6 +64,7 @@ struct Syncer {
 impl FileSyncer for Syncer {
     fn sync(&self) -> Result<()> {
         let mut disk = self.disk.lock();
+        assert!(!disk.logs[self.log].closed, "a closed log is synced");
         disk.syncs += 1;
         let fails = disk.failing_sync == Some(disk.syncs);
         let target = disk.logs[self.log].appended;
@@ -103,10 +105,12 @@ struct Engine {
     visible: AtomicU64,
     log_sync: LogSync,
     disk: Disk,
+    /// Whether full logs are closed before each flush.
+    is_scarce: bool,
 }
 
 impl Engine {
-    fn new(failing_sync: Option<u32>) -> Engine {
+    fn new(failing_sync: Option<u32>, is_scarce: bool) -> Engine {
         let commit = Commit { last: 0, suspect: false, immutables: Vec::new(), finished: false };
         let contents = Contents { failing_sync, ..Contents::default() };
         let engine = Engine {
@@ -115,6 +119,7 @@ impl Engine {
             visible: AtomicU64::new(0),
             log_sync: LogSync::default(),
             disk: Arc::new(Mutex::new(contents)),
+            is_scarce,
         };
         engine.start_log(0);
         engine
@@ -164,7 +169,7 @@ impl Engine {
         if !sync {
             return;
         }
-        let sync_dir = || {
+        let sync_dir = |_| {
             self.disk.lock().logs.iter_mut().for_each(|log| log.named = true);
             Ok(())
         };
@@ -180,6 +185,18 @@ impl Engine {
         }
     }
 
+    /// As where a flush finds no descriptor left.
+    fn close_full_logs(&self) {
+        let close = |newest: u64| {
+            let mut disk = self.disk.lock();
+            disk.logs[..newest as usize].iter_mut().for_each(|log| log.closed = true);
+            true
+        };
+        if self.log_sync.close_older(close).is_err() {
+            self.commit.lock().suspect = true;
+        }
+    }
+
     /// Flushes memtables, oldest first, until all writers are done.
     fn flush(&self) {
         loop {
@@ -189,6 +206,9 @@ impl Engine {
             }
             let Some(&last) = commit.immutables.first() else { return };
             drop(commit);
+            if self.is_scarce {
+                self.close_full_logs();
+            }
             let mut disk = self.disk.lock();
             disk.in_tables = last;
             let needed =
@@ -203,7 +223,11 @@ impl Engine {
 
 /// Writes of three writers, synced or not, with the sync of that number failing.
 fn write(writers: [&'static [bool]; 3], failing_sync: Option<u32>) {
-    let engine = Arc::new(Engine::new(failing_sync));
+    run(writers, Engine::new(failing_sync, false));
+}
+
+fn run(writers: [&'static [bool]; 3], engine: Engine) {
+    let engine = Arc::new(engine);
     let flusher = thread::spawn({
         let engine = engine.clone();
         move || engine.flush()
@@ -242,6 +266,16 @@ fn a_failed_sync_is_never_acknowledged_under_every_schedule() {
         "a_failed_sync_is_never_acknowledged: {} schedules of group commit",
         each * failures.len() as u64
     );
+}
+
+#[test]
+fn logs_that_give_their_descriptors_back_lose_nothing_under_every_schedule() {
+    let failures = [None, Some(1), Some(2), Some(3)];
+    let each = scaled(10_000).div_ceil(failures.len() as u64);
+    for failing_sync in failures {
+        explore(each, move || run(SOME_SYNCED, Engine::new(failing_sync, true)));
+    }
+    println!("logs_that_give_their_descriptors_back: {} schedules", each * failures.len() as u64);
 }
 
 #[test]

@@ -109,11 +109,12 @@ impl LogSync {
     }
 
     /// Makes the logs before the one that is being written durable and lets go of their files,
-    /// where descriptors are scarce. Whether there were any.
+    /// where descriptors are scarce; `close` closes what else is open of those below the number
+    /// that it gets. Returns what `close` does, or an error that every writer gets from now on.
     ///
     /// Their names are durable no later than that of the next log, which is synced for the first
     /// writer that waits.
-    pub(crate) fn close_older(&self) -> Result<bool> {
+    pub(crate) fn close_older(&self, close: impl FnOnce(u64) -> bool) -> Result<bool> {
         let mut state = self.state.lock();
         while state.syncing {
             self.done.wait(&mut state);
@@ -124,29 +125,22 @@ impl LogSync {
         let Some((newest, older)) = state.logs.split_last() else { return Ok(false) };
         let newest = newest.number;
         let older: Vec<_> = older.iter().map(|log| log.syncer.clone()).collect();
-        if older.is_empty() {
-            return Ok(false);
-        }
         state.syncing = true;
         drop(state);
+        let syncing = Syncing { sync: self, result: None };
         let result = older.iter().try_for_each(|syncer| syncer.sync());
         drop(older);
-        let mut state = self.state.lock();
-        state.syncing = false;
-        let result = match result {
-            Ok(()) => {
-                state.logs.retain(|log| log.number >= newest);
-                Ok(true)
-            }
-            Err(error) => {
-                let error = error.context("syncing the write-ahead log");
-                state.failed = Some(error.clone());
-                Err(error)
-            }
+        let result = result.map_err(|error| error.context("syncing the write-ahead log"));
+        let closed = result.is_ok() && {
+            self.forget_older(newest);
+            close(newest)
         };
-        drop(state);
-        self.done.notify_all();
-        result
+        syncing.end(result).map(|()| closed)
+    }
+
+    /// Lets go of the logs before `newest`, which are durable.
+    fn forget_older(&self, newest: u64) {
+        self.state.lock().logs.retain(|log| log.number >= newest);
     }
 
     /// Forgets a failure, because no log that could have been hurt is in use any more.
@@ -156,13 +150,14 @@ impl LogSync {
 
     /// Waits until everything up to `sequence` is durable, syncing unless another thread does.
     ///
-    /// `appended` returns up to where the logs have been written. Returns what became durable if
-    /// this caller did the syncing, for the mark that is due then.
+    /// `appended` returns up to where the logs have been written, `sync_dir` makes the names of logs
+    /// durable and gets the number below which their files may be closed. Returns what became
+    /// durable if this caller did the syncing, for the mark that is due then.
     pub(crate) fn wait(
         &self,
         sequence: SequenceNumber,
         appended: impl Fn() -> SequenceNumber,
-        sync_dir: impl Fn() -> Result<()>,
+        sync_dir: impl Fn(u64) -> Result<()>,
     ) -> Result<Option<SequenceNumber>> {
         if mutated("wait-for-sync") {
             return Ok(None);
@@ -214,8 +209,8 @@ impl LogSync {
         if result.is_ok() && unnamed && !mutated("log-name") {
             // Opening the directory takes a descriptor, which older logs may have to give back.
             drop(logs);
-            self.state.lock().logs.retain(|log| log.number >= newest);
-            result = sync_dir();
+            self.forget_older(newest);
+            result = sync_dir(newest);
         }
         self.end_group(result, sequence, target, newest)
     }
@@ -252,6 +247,33 @@ impl LogSync {
         drop(state);
         self.done.notify_all();
         durable
+    }
+}
+
+/// A sync outside groups. Ends also where a program's file panics, with a failure then.
+struct Syncing<'a> {
+    sync: &'a LogSync,
+    result: Option<Result<()>>,
+}
+
+impl Syncing<'_> {
+    fn end(mut self, result: Result<()>) -> Result<()> {
+        self.result = Some(result.clone());
+        result
+    }
+}
+
+impl Drop for Syncing<'_> {
+    fn drop(&mut self) {
+        let result = self.result.take();
+        let result = result.unwrap_or_else(|| Err(Error::io_message("a sync of a log panicked")));
+        let mut state = self.sync.state.lock();
+        state.syncing = false;
+        if let Err(error) = result {
+            state.failed = Some(error);
+        }
+        drop(state);
+        self.sync.done.notify_all();
     }
 }
 

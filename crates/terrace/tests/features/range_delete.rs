@@ -836,3 +836,19 @@ fn compactions_of_what_is_removed_stop() {
     assert_eq!(db.stats().background_error, None);
     db.close().expect("closes");
 }
+
+/// Keys before and behind the engine's own entries lie in one table, and there are none of those.
+#[test]
+fn the_space_of_a_whole_database_is_free_at_once() {
+    let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+    let db = Db::open("/db", options).expect("opens");
+    for number in 0..40u8 {
+        let value = Rng::new(number.into()).bytes(1 << 20);
+        db.put([number * 3 + 1], value).expect("a put");
+    }
+    db.flush().expect("a flush");
+    db.wait_idle().expect("rests");
+    assert!(!db.files().is_empty());
+    db.delete_range::<&[u8]>(..).expect("a range delete");
+    assert_eq!(db.files().len(), 0);
+}

@@ -56,8 +56,8 @@ impl<'a, E: Engine> Runner<'a, E> {
 
     pub(crate) fn run(&mut self, benchmark: Benchmark) -> Result<Outcome<'a>> {
         self.prepare(&benchmark)?;
-        resources::reset_peak_memory();
         let levels = self.levels(&benchmark)?;
+        resources::reset_peak_memory();
         let limit = limit_of(&benchmark, self.settings);
         let mut outcome = match benchmark.kind {
             Kind::Compact => {

@@ -1,14 +1,17 @@
 //! Writes of a [`Db`].
 
 use std::ops::RangeBounds;
+use std::sync::atomic::Ordering;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::locks::AtomicBool;
 use crate::write::batch::WriteBatch;
 
 use crate::db::db::Db;
-use crate::db::key_range::KeyRange;
+use crate::db::key_range::{KeyRange, prefix_end};
 use crate::db::options::WriteOptions;
 use crate::db::range_delete::delete_ranges;
+use crate::db::range_delete::terms::Terms;
 use crate::db::view::catalogue::entry;
 
 /// Writes. Each is one commit, and is there for every read that begins after it has
@@ -180,8 +183,18 @@ impl Db {
     }
 
     fn delete_key_range(&self, range: KeyRange, options: WriteOptions) -> Result<()> {
-        let ranges = range.sparing(&self.core().files.order.keys, entry::PREFIX);
-        delete_ranges(self.core(), ranges, options, &())
+        let core = self.core();
+        let spared = range.clone().sparing(&core.files.order.keys, entry::PREFIX);
+        // Tables that hold keys before and behind the engine's entries are dropped as long as there
+        // are none of those.
+        if spared.len() > 1 {
+            let terms = NoOwnEntries { db: self, broken: AtomicBool::new(false) };
+            match terms.check().and_then(|()| delete_ranges(core, [range], options, &terms)) {
+                Err(_) if terms.broken.load(Ordering::Relaxed) => {}
+                result => return result,
+            }
+        }
+        delete_ranges(core, spared, options, &())
     }
 
     /// Applies every operation of `batch`, or none.
@@ -281,5 +294,25 @@ impl Db {
     /// be durable.
     pub fn sync(&self) -> Result<()> {
         self.write_with(&WriteBatch::new(), WriteOptions::sync())
+    }
+}
+
+/// That the engine has no entries.
+struct NoOwnEntries<'a> {
+    db: &'a Db,
+    broken: AtomicBool,
+}
+
+impl Terms for NoOwnEntries<'_> {
+    fn check(&self) -> Result<()> {
+        let end = prefix_end(entry::PREFIX).unwrap_or_default();
+        match self.db.range(entry::PREFIX..end.as_slice())?.next() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error),
+            Some(Ok(_)) => {
+                self.broken.store(true, Ordering::Relaxed);
+                Err(Error::invalid_argument("the range holds entries of the engine"))
+            }
+        }
     }
 }

@@ -20,29 +20,52 @@ impl Background {
     /// Closes logs that nothing is written to, the full ones once they are durable. Whether there
     /// were any.
     pub(in crate::db) fn spare_logs(&self) -> bool {
-        let mut has_spared = self.logs.delete_recycled_logs();
-        match self.logs.sync.close_older() {
-            Ok(closed) => has_spared |= closed,
+        let had_recycled = self.logs.delete_recycled_logs();
+        match self.logs.sync.close_older(|newest| self.close_full_logs(newest)) {
+            Ok(closed) => closed || had_recycled,
             Err(_) => {
                 // As where a writer's sync fails: what they hold reaches tables instead.
                 self.logs.suspect.store(true, Ordering::Relaxed);
-                return has_spared;
+                had_recycled
             }
         }
-        self.close_full_logs() || has_spared
     }
 
-    /// Closes the logs of memtables that wait to be flushed. Whether there were any. Those that are
-    /// not durable yet keep their descriptors until they are.
-    pub(in crate::db) fn close_full_logs(&self) -> bool {
+    /// [`sparing`](Self::sparing), by the thread that syncs logs: those below `newest` are durable.
+    pub(in crate::db) fn sparing_in_sync<T>(
+        &self,
+        newest: u64,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        match self.files.sparing(&mut work) {
+            Err(error)
+                if error.is_out_of_descriptors()
+                    && (self.logs.delete_recycled_logs() | self.close_full_logs(newest)) =>
+            {
+                work()
+            }
+            result => result,
+        }
+    }
+
+    /// Closes the logs below `newest` of memtables that wait to be flushed, which are durable.
+    /// Whether there were any. No other thread syncs them meanwhile, and none removes them.
+    fn close_full_logs(&self, newest: u64) -> bool {
         let immutables = self.state.lock().immutables.clone();
-        let logs = immutables.iter().filter_map(|immutable| immutable.log.lock().take());
-        let closed = logs.map(|log| {
+        let mut has_closed = false;
+        for immutable in immutables {
+            if immutable.logs.last().is_none_or(|&number| number >= newest) {
+                continue;
+            }
+            // Held until it is closed: then the log may be removed.
+            let mut log = immutable.log.lock();
+            let Some(log) = log.take() else { continue };
+            has_closed = true;
             // At worst prepared pages stay behind its end.
             if let Err(error) = log.close() {
                 self.files.log(format!("could not close a full log: {error}"));
             }
-        });
-        closed.count() > 0
+        }
+        has_closed
     }
 }

@@ -12,10 +12,10 @@ pub(in crate::db) struct Failure {
 }
 
 /// Runs a job. A panic becomes a failure that is not tried again.
-pub(in crate::db) fn caught(
+pub(in crate::db) fn caught<T>(
     what: &str,
-    job: impl FnOnce() -> Result<()>,
-) -> std::result::Result<(), Failure> {
+    job: impl FnOnce() -> Result<T>,
+) -> std::result::Result<T, Failure> {
     match catch_unwind(AssertUnwindSafe(job)) {
         Ok(result) => result.map_err(|error| {
             // Damage does not go away, and a refused edit is a bug here: trying again would do more

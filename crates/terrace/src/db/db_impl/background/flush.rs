@@ -39,9 +39,12 @@ impl Background {
             // Once more with another number if it ran out of descriptors that tables can spare, or
             // else logs.
             attempts += 1;
+            let spare = || {
+                Ok(attempts == 1 && self.files.tables.spare_descriptors()
+                    || attempts <= 2 && self.spare_logs())
+            };
             let goes_on = failure.error.is_out_of_descriptors()
-                && (attempts == 1 && self.files.tables.spare_descriptors()
-                    || attempts <= 2 && self.spare_logs());
+                && caught("sparing descriptors", spare).unwrap_or(false);
             if !goes_on {
                 self.tell_failure(&failure);
             }

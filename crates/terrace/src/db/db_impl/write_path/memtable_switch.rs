@@ -2,14 +2,11 @@
 //! where a caller wants everything in tables.
 
 use std::iter;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 use crate::base::locks::Mutex;
-use crate::env::FileSyncer;
-use crate::log::LogWriter;
 use crate::memtable::MemTable;
 use crate::version::filename;
 
@@ -29,7 +26,7 @@ impl WritePath {
             commit.memtable.table().memory_usage() >= self.files.options.write_buffer_size;
         let (log, syncer) = match if is_full { self.logs.reuse(&path) } else { None } {
             Some(log) => log,
-            None => self.create_log(&path)?,
+            None => self.background.sparing(|| self.logs.create(&path))?,
         };
         self.logs.sync.start_log(number, syncer);
         let (writer, memtable) = commit.memtable.successor();
@@ -70,18 +67,22 @@ impl WritePath {
         Ok(())
     }
 
-    /// Creates a log, after the flushes that are under way where those hold the last descriptors.
-    fn create_log(&self, path: &Path) -> Result<(LogWriter, Arc<dyn FileSyncer>)> {
-        let create = || self.background.sparing(|| self.logs.create(path));
-        let mut state = match create() {
-            Err(error) if error.is_out_of_descriptors() => self.background.state.lock(),
+    /// Switches once the queue has room; where flushes hold the last descriptors, once those have
+    /// given them back. For threads of the program's: flushes need those of the pool.
+    pub(super) fn await_switch(&self, commit: &mut Commit) -> Result<()> {
+        self.background.wait_for_queue()?;
+        let error = match self.switch_memtable(commit) {
+            Err(error) if error.is_out_of_descriptors() => error,
             result => return result,
         };
+        let mut state = self.background.state.lock();
         let earlier = state.attempts();
-        let no_flushes = |state: &State| state.immutables.is_empty();
-        self.background.await_flushes(&mut state, earlier, no_flushes)?;
+        let is_done = |state: &State| state.immutables.is_empty() && state.flushing == 0;
+        if self.background.await_flushes(&mut state, earlier, is_done).is_err() {
+            return Err(error);
+        }
         drop(state);
-        create()
+        self.switch_memtable(commit)
     }
 
     /// Begins another memtable in place of one that is empty, with the same log, and returns it.
@@ -142,8 +143,7 @@ impl WritePath {
                 self.leave_suspect_log(commit)?;
             }
             if !commit.memtable.table().is_empty() {
-                self.background.wait_for_queue()?;
-                self.switch_memtable(commit)?;
+                self.await_switch(commit)?;
             }
             commit.log_number
         };
@@ -161,8 +161,7 @@ impl WritePath {
             self.leave_suspect_log(commit)?;
         }
         if !commit.memtable.table().is_empty() {
-            self.background.wait_for_queue()?;
-            self.switch_memtable(commit)?;
+            self.await_switch(commit)?;
         }
         self.background
             .await_flushes(&mut self.background.state.lock(), earlier, |state| {

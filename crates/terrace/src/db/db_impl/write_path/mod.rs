@@ -386,16 +386,9 @@ impl WritePath {
     /// Waits until everything up to `sequence` is durable.
     pub(in crate::db) fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
         let appended = || self.views.visible_sequence();
-        let synced = self.logs.sync.wait(sequence, appended, || {
+        let synced = self.logs.sync.wait(sequence, appended, |newest| {
             let sync_dir = || self.files.env.sync_dir(&self.files.dir);
-            match self.files.sparing(sync_dir) {
-                Err(error)
-                    if error.is_out_of_descriptors() && self.background.close_full_logs() =>
-                {
-                    sync_dir()
-                }
-                result => result,
-            }
+            self.background.sparing_in_sync(newest, sync_dir)
         });
         let durable = match synced {
             Ok(durable) => durable,
@@ -451,8 +444,7 @@ impl WritePath {
         }
         let switch_at = self.switch_at.load(Ordering::Relaxed);
         if commit.memtable.table().memory_usage() as u64 >= switch_at {
-            self.background.wait_for_queue()?;
-            self.switch_memtable(commit)?;
+            self.await_switch(commit)?;
         }
         Ok(())
     }
