@@ -352,7 +352,10 @@ impl Db {
         Cursor::new(self.core(), options)
     }
 
-    /// Returns every entry, in the order of keys, from either end.
+    /// Returns every entry, in the order of keys, from either end: those of keyspaces, too, under
+    /// their full keys, and where there are any the engine's own, whose keys begin with
+    /// `!$terrace!` (docs/format.md). [`Keyspace::iter`](crate::Keyspace::iter) returns those of one
+    /// keyspace.
     ///
     /// ```
     /// # use terrace::*;
