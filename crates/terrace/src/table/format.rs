@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::checksum;
+use crate::base::checksum::{self, Checksum};
 use crate::base::coding::{get_u64, get_varint64, put_u64, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
@@ -152,6 +152,9 @@ pub(super) fn read_block_by(
     let bad = |what: &str| {
         Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset))
     };
+    if handle.size > MOST_STORED {
+        return Err(bad(&format!("its {} bytes are more than a block has", handle.size)));
+    }
     if !handle.fits_before(file.size()) {
         return Err(bad(&format!("its {} bytes do not lie within the file", handle.size)));
     }
@@ -168,8 +171,12 @@ pub(super) fn read_block_by(
             .map(|buffer| (BlockData::Owned(buffer), stored.kind))
             .map_err(|error| error.at(handle.offset, name));
     }
-    let mut buffer = Buffer::with_length(size + TRAILER_SIZE)
-        .map_err(|error| BlockError::from(error).at(handle.offset, name))?;
+    let mut buffer = match Buffer::with_length(size + TRAILER_SIZE) {
+        Ok(buffer) => buffer,
+        // A length that was damaged is to be told from one for which there is no memory.
+        Err(_) if !is_sound(file.as_ref(), handle)? => return Err(bad("checksum mismatch")),
+        Err(error) => return Err(BlockError::from(error).at(handle.offset, name)),
+    };
     read_exact(handle.offset, buffer.as_mut_slice(), name, read_at)?;
     let (contents, kind) = verify(buffer.as_slice()).map_err(bad)?;
     if kind == compression::RAW {
@@ -178,6 +185,29 @@ pub(super) fn read_block_by(
     }
     let buffer = decompress(kind, contents).map_err(|error| error.at(handle.offset, name))?;
     Ok((BlockData::Owned(buffer), kind))
+}
+
+/// More bytes than a block has: a restart point is the offset of an entry, with 32 bits.
+const MOST_STORED: u64 = u32::MAX as u64;
+
+/// Whether the checksum of the block at `handle` is right, read in pieces.
+#[cold]
+fn is_sound(file: &dyn RandomAccessFile, handle: BlockHandle) -> Result<bool> {
+    let mut piece = [0; 16 << 10];
+    let mut checksum = Checksum::of(&[]);
+    let end = handle.end() - TRAILER_SIZE as u64 + 1;
+    let mut offset = handle.offset;
+    while offset < end {
+        let length = (end - offset).min(piece.len() as u64) as usize;
+        if file.read_at(offset, &mut piece[..length])? < length {
+            return Ok(false);
+        }
+        checksum.add(&piece[..length]);
+        offset += length as u64;
+    }
+    let mut stored = [0; 4];
+    let read = file.read_at(end, &mut stored)?;
+    Ok(read == stored.len() && checksum.masked() == u32::from_le_bytes(stored))
 }
 
 /// A block as it stands in a mapped file, compressed and with its trailer, whose checksum was
@@ -327,15 +357,31 @@ mod tests {
     }
 
     #[test]
-    fn lack_of_memory_for_a_block_is_no_damage() {
+    fn claims_of_more_than_a_block_has_are_damage() {
         let file: Arc<dyn RandomAccessFile> = Arc::new(Sparse);
-        let error = |size| read_block(&file, BlockHandle { offset: 7, size }, "t.ldb").err();
-        let fits = error(1 << 61).expect("no memory");
-        assert_eq!(fits.kind(), ErrorKind::Io, "{fits}");
-        assert!(fits.is_out_of_memory());
-        assert_eq!(fits.message(), "t.ldb: block at offset 7: out of memory");
-        let fits_not = error(1 << 62).expect("outside");
-        assert_eq!(fits_not.kind(), ErrorKind::Corruption, "{fits_not}");
+        for size in [1 << 32, 1 << 61, 1 << 62] {
+            let error = read_block(&file, BlockHandle { offset: 7, size }, "t.ldb").err();
+            let error = error.expect("an error");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_are_read_in_pieces_are_sound_or_not() {
+        let contents: Vec<_> = (0..40_000u32).map(|number| ((number * 7) >> 3) as u8).collect();
+        let mut bytes = [b"before", &contents[..], &trailer(&contents, compression::RAW)].concat();
+        let sound = |bytes: &[u8], size| {
+            is_sound(&Shrunk(bytes.to_vec()), BlockHandle { offset: 6, size }).expect("reads")
+        };
+        let size = contents.len() as u64;
+        assert!(sound(&bytes, size));
+        assert!(!sound(&bytes, size - 1) && !sound(&bytes, size + 1) && !sound(&bytes, 1 << 31));
+        assert!(!sound(&bytes[..bytes.len() - 1], size));
+        for at in [6, 20_000, 40_005, 40_006, 40_010] {
+            bytes[at] ^= 1;
+            assert!(!sound(&bytes, size), "byte {at}");
+            bytes[at] ^= 1;
+        }
     }
 
     #[test]

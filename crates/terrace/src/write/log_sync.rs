@@ -111,6 +111,7 @@ impl LogSync {
     /// Makes the logs before the one that is being written durable and lets go of their files,
     /// where descriptors are scarce; `close` closes what else is open of those below the number
     /// that it gets. Returns what `close` does, or an error that every writer gets from now on.
+    /// After a failed sync they are closed as they are: tables will hold what they should.
     ///
     /// Their names are durable no later than that of the next log, which is synced for the first
     /// writer that waits.
@@ -119,26 +120,34 @@ impl LogSync {
         while state.syncing {
             self.done.wait(&mut state);
         }
-        if let Some(error) = &state.failed {
-            return Err(error.clone());
-        }
         let Some((newest, older)) = state.logs.split_last() else { return Ok(false) };
         let newest = newest.number;
         let older: Vec<_> = older.iter().map(|log| log.syncer.clone()).collect();
-        state.syncing = true;
+        let has_failed = state.failed.is_some();
+        let syncing = Syncing::begin(self, &mut state, None);
         drop(state);
-        let syncing = Syncing { sync: self, result: None };
-        let result = older.iter().try_for_each(|syncer| syncer.sync());
+        let result = match has_failed {
+            true => Ok(()),
+            false => older.iter().try_for_each(|syncer| syncer.sync()),
+        };
         drop(older);
-        let result = result.map_err(|error| error.context("syncing the write-ahead log"));
         let closed = result.is_ok() && {
             self.forget_older(newest);
             close(newest)
         };
-        syncing.end(result).map(|()| closed)
+        syncing.has_ended();
+        let mut state = self.state.lock();
+        state.syncing = false;
+        let result = result.map_err(|error| error.context("syncing the write-ahead log"));
+        if let Err(error) = &result {
+            state.failed = Some(error.clone());
+        }
+        drop(state);
+        self.done.notify_all();
+        result.map(|()| closed)
     }
 
-    /// Lets go of the logs before `newest`, which are durable.
+    /// Lets go of the logs before `newest`, which need no sync any more.
     fn forget_older(&self, newest: u64) {
         self.state.lock().logs.retain(|log| log.number >= newest);
     }
@@ -191,7 +200,7 @@ impl LogSync {
                 self.done.notify_all();
             }
         }
-        state.syncing = true;
+        let syncing = Syncing::begin(self, &mut state, Some(sequence));
         let waiting = state.awaited.len();
         state.group_size.begin(waiting);
         // Before the list of logs: whatever was appended by now is in one of them.
@@ -212,6 +221,7 @@ impl LogSync {
             self.forget_older(newest);
             result = sync_dir(newest);
         }
+        syncing.has_ended();
         self.end_group(result, sequence, target, newest)
     }
 
@@ -250,28 +260,35 @@ impl LogSync {
     }
 }
 
-/// A sync outside groups. Ends also where a program's file panics, with a failure then.
+/// A sync that is under way. Where a program's file panics in it, it ends as a failed one.
 struct Syncing<'a> {
     sync: &'a LogSync,
-    result: Option<Result<()>>,
+    /// What its caller waits for.
+    awaited: Option<SequenceNumber>,
+    is_over: bool,
 }
 
-impl Syncing<'_> {
-    fn end(mut self, result: Result<()>) -> Result<()> {
-        self.result = Some(result.clone());
-        result
+impl<'a> Syncing<'a> {
+    fn begin(sync: &'a LogSync, state: &mut State, awaited: Option<SequenceNumber>) -> Self {
+        state.syncing = true;
+        Syncing { sync, awaited, is_over: false }
+    }
+
+    /// Nothing that may panic comes before the state says so.
+    fn has_ended(mut self) {
+        self.is_over = true;
     }
 }
 
 impl Drop for Syncing<'_> {
     fn drop(&mut self) {
-        let result = self.result.take();
-        let result = result.unwrap_or_else(|| Err(Error::io_message("a sync of a log panicked")));
+        if self.is_over {
+            return;
+        }
         let mut state = self.sync.state.lock();
         state.syncing = false;
-        if let Err(error) = result {
-            state.failed = Some(error);
-        }
+        state.awaited.retain(|&awaited| Some(awaited) != self.awaited);
+        state.failed = Some(Error::io_message("syncing the write-ahead log panicked"));
         drop(state);
         self.sync.done.notify_all();
     }
@@ -302,6 +319,30 @@ mod tests {
         group_size.begin(3);
         group_size.begin(2);
         assert_eq!(group_size.alone, 2, "a full group resets the count");
+    }
+
+    struct Panics;
+
+    impl FileSyncer for Panics {
+        fn sync(&self) -> Result<()> {
+            panic!("a program's file");
+        }
+    }
+
+    #[test]
+    fn a_file_that_panics_is_a_sync_that_failed() {
+        let sync = LogSync::default();
+        sync.start_log(1, Arc::new(Panics));
+        let wait = || sync.wait(1, || 1, |_| Ok(())).map(drop);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait)).is_err());
+        assert!(wait().is_err_and(|error| error.message().contains("panicked")));
+        sync.reset();
+        sync.start_log(2, Arc::new(Panics));
+        let close = || sync.close_older(|newest| newest == 2);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(close)).is_err());
+        assert!(wait().is_err());
+        // Nothing is synced after a failure.
+        assert!(close().is_ok_and(|closed| closed));
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Writes of a [`Db`].
 
 use std::ops::RangeBounds;
-use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
-use crate::base::locks::AtomicBool;
 use crate::write::batch::WriteBatch;
 
 use crate::db::db::Db;
@@ -188,10 +186,11 @@ impl Db {
         // Tables that hold keys before and behind the engine's entries are dropped as long as there
         // are none of those.
         if spared.len() > 1 {
-            let terms = NoOwnEntries { db: self, broken: AtomicBool::new(false) };
-            match terms.check().and_then(|()| delete_ranges(core, [range], options, &terms)) {
-                Err(_) if terms.broken.load(Ordering::Relaxed) => {}
-                result => return result,
+            let terms = NoOwnEntries(self);
+            let result = terms.check().and_then(|()| delete_ranges(core, [range], options, &terms));
+            // One may have come meanwhile that a transaction has locked.
+            if result.is_ok() || terms.check().is_ok() {
+                return result;
             }
         }
         delete_ranges(core, spared, options, &())
@@ -297,22 +296,16 @@ impl Db {
     }
 }
 
-/// That the engine has no entries.
-struct NoOwnEntries<'a> {
-    db: &'a Db,
-    broken: AtomicBool,
-}
+/// That the engine is known to have no entries.
+struct NoOwnEntries<'a>(&'a Db);
 
 impl Terms for NoOwnEntries<'_> {
     fn check(&self) -> Result<()> {
         let end = prefix_end(entry::PREFIX).unwrap_or_default();
-        match self.db.range(entry::PREFIX..end.as_slice())?.next() {
+        match self.0.range(entry::PREFIX..end.as_slice())?.next() {
             None => Ok(()),
             Some(Err(error)) => Err(error),
-            Some(Ok(_)) => {
-                self.broken.store(true, Ordering::Relaxed);
-                Err(Error::invalid_argument("the range holds entries of the engine"))
-            }
+            Some(Ok(_)) => Err(Error::invalid_argument("the range holds entries of the engine")),
         }
     }
 }

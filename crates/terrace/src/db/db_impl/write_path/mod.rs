@@ -445,6 +445,10 @@ impl WritePath {
         let switch_at = self.switch_at.load(Ordering::Relaxed);
         if commit.memtable.table().memory_usage() as u64 >= switch_at {
             self.await_switch(commit)?;
+            // Where descriptors are scarce it syncs logs.
+            if self.logs.suspect.load(Ordering::Relaxed) {
+                self.leave_suspect_log(commit)?;
+            }
         }
         Ok(())
     }
