@@ -23,10 +23,7 @@ fn write<'local>(
     sync: jboolean,
 ) -> Result<()> {
     let batch = read(env, &batch, length)?;
-    DATABASES.with(database, |open| {
-        open.db()?.write_with(&batch, WriteOptions { sync })?;
-        open.check()
-    })
+    DATABASES.with(database, |open| open.run(|db| db.write_with(&batch, WriteOptions { sync })))
 }
 
 /// A batch of the first `length` bytes of an array.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use jni::Env;
 use jni::objects::{JByteArray, JClass};
 use jni::sys::{jboolean, jint, jlong};
-use terrace::{BulkLoad, Error};
+use terrace::{BulkLoad, Db, Error};
 
 use crate::bytes::{Packed, Scratch};
 use crate::database::DATABASES;
@@ -26,7 +26,7 @@ native! {
 
 fn bulk_load<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<jlong> {
     DATABASES.with(database, |open| {
-        let load = open.db()?.bulk_load()?;
+        let load = open.run(Db::bulk_load)?;
         Ok(LOADS.insert((database, Mutex::new(Some(load)))))
     })
 }
@@ -48,14 +48,15 @@ fn bulk_load_put<'local>(
     let mut scratch = Scratch::value();
     let mut pieces = Packed(scratch.read_prefix(env, &entries, length)?);
     DATABASES.with(held.0, |open| {
-        open.db()?;
-        let mut load = held.1.lock().unwrap_or_else(PoisonError::into_inner);
-        let load = load.as_mut().ok_or_else(|| Error::closed("the bulk load is over"))?;
-        while let Some(key) = pieces.next() {
-            let value = pieces.next().ok_or_else(|| Error::invalid_argument("a key alone"))?;
-            load.put(key?, value?)?;
-        }
-        open.check()
+        open.run(|_| {
+            let mut load = held.1.lock().unwrap_or_else(PoisonError::into_inner);
+            let load = load.as_mut().ok_or_else(|| Error::closed("the bulk load is over"))?;
+            while let Some(key) = pieces.next() {
+                let value = pieces.next().ok_or_else(|| Error::invalid_argument("a key alone"))?;
+                load.put(key?, value?)?;
+            }
+            Ok::<_, Failure>(())
+        })
     })
 }
 
@@ -67,10 +68,10 @@ native! {
 fn finish_bulk_load<'local>(_: &mut Env<'local>, _: JClass<'local>, load: jlong) -> Result<jlong> {
     let held = LOADS.get(load)?;
     DATABASES.with(held.0, |open| {
-        open.db()?;
-        let load = held.1.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let report = load.ok_or_else(|| Error::closed("the bulk load is over"))?.finish()?;
-        open.check()?;
+        let report = open.run(|_| {
+            let load = held.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+            load.ok_or_else(|| Error::closed("the bulk load is over"))?.finish()
+        })?;
         Ok::<_, Failure>(jlong::try_from(report.entries).unwrap_or(jlong::MAX))
     })
 }

@@ -11,7 +11,7 @@ mod bound {
     jni::bind_java_type! {
         pub(crate) Callbacks => "io.terrace.Callbacks",
         methods {
-            static fn exception(kind: jint, message: JString) -> JThrowable,
+            static fn exception(kind: jint, message: JString, cause: JThrowable) -> JThrowable,
             static fn compare(comparator: JObject, left: jbyte[], right: jbyte[]) -> jint,
             static fn separator(comparator: JObject, start: jbyte[], limit: jbyte[]) -> jbyte[],
             static fn successor(comparator: JObject, key: jbyte[]) -> jbyte[],

@@ -10,7 +10,7 @@ use terrace::Comparator;
 
 use crate::attach::with_env;
 use crate::callbacks::Callbacks;
-use crate::gate::ComparatorFailure;
+use crate::comparator_failure::ComparatorFailure;
 
 /// A `DBComparator`.
 ///
@@ -33,10 +33,10 @@ impl JavaComparator {
 
     /// What `work` returns; `None` if Java threw.
     fn call<R>(&self, work: impl FnOnce(&mut Env<'_>) -> jni::errors::Result<R>) -> Option<R> {
-        if self.failure.check().is_err() {
+        if self.failure.get().is_some() {
             return None;
         }
-        with_env(work).map_err(|error| self.failure.set(error.to_string())).ok()
+        with_env(work).map_err(|error| self.failure.set(error)).ok()
     }
 }
 

@@ -9,9 +9,10 @@ use terrace::{Db, WriteOptions};
 
 use crate::bulk;
 use crate::bytes::{self, Packed, Scratch};
+use crate::comparator_failure::ComparatorFailure;
 use crate::direct;
-use crate::failure::Result;
-use crate::gate::{ComparatorFailure, GatedEnv};
+use crate::failure::{Failure, Result};
+use crate::gate::GatedEnv;
 use crate::iterator;
 use crate::options::{Opening, read_options};
 use crate::registry::ReadMostly;
@@ -28,24 +29,28 @@ pub(crate) struct OpenDatabase {
 }
 
 impl OpenDatabase {
-    /// The engine's handle.
+    /// Runs an operation, which may call the comparator.
     ///
     /// # Errors
-    /// `Io` if the comparator has failed.
+    /// `Comparator` if the comparator has failed before or fails now, whatever the operation
+    /// returns; those of the operation.
     #[inline]
-    pub(crate) fn db(&self) -> Result<&Db> {
-        self.failure.check()?;
-        Ok(&self.db)
+    pub(crate) fn run<R, E: Into<Failure>>(
+        &self,
+        operation: impl FnOnce(&Db) -> std::result::Result<R, E>,
+    ) -> Result<R> {
+        check(&self.failure)?;
+        let result = operation(&self.db);
+        check(&self.failure)?;
+        result.map_err(E::into)
     }
+}
 
-    /// To be called after an operation that may have called the comparator.
-    ///
-    /// # Errors
-    /// `Io` if the comparator has failed.
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        Ok(self.failure.check()?)
-    }
+/// # Errors
+/// `Comparator` if the comparator has failed.
+#[inline]
+pub(crate) fn check(failure: &ComparatorFailure) -> Result<()> {
+    failure.get().map_or(Ok(()), |thrown| Err(Failure::Comparator(thrown.clone())))
 }
 
 native! {
@@ -69,8 +74,9 @@ fn open<'local>(
 ) -> Result<jlong> {
     let path = bytes::text(env, &path)?;
     let opening = Opening::read(env, &settings, &comparator, &comparator_name, &logger)?;
-    let db = Db::open(path, opening.options)?;
-    opening.failure.check()?;
+    let opened = Db::open(path, opening.options);
+    check(&opening.failure)?;
+    let db = opened?;
     Ok(DATABASES.insert(OpenDatabase { db, env: opening.env, failure: opening.failure }))
 }
 
@@ -90,7 +96,10 @@ fn close_database<'local>(
     bulk::close_all_of(database);
     // Closing waits for jobs.
     open.env.resume();
-    open.db.clone().close()?;
+    open.db.clone().close().or_else(|error| {
+        check(&open.failure)?;
+        Err(Failure::from(error))
+    })?;
     Ok(true)
 }
 
@@ -121,13 +130,12 @@ fn lookup(
     value: &mut Vec<u8>,
 ) -> Result<bool> {
     DATABASES.with(database, |open| {
-        let found = if snapshot == 0 && flags == 0 {
-            open.db()?.get_into(key, value)?
-        } else {
-            open.db()?.get_into_with(key, value, &read_options(snapshot, flags)?)?
-        };
-        open.check()?;
-        Ok(found)
+        open.run(|db| {
+            if snapshot == 0 && flags == 0 {
+                return Ok::<_, Failure>(db.get_into(key, value)?);
+            }
+            Ok(db.get_into_with(key, value, &read_options(snapshot, flags)?)?)
+        })
     })
 }
 
@@ -194,9 +202,8 @@ fn multi_get<'local>(
     let keys: Vec<&[u8]> =
         Packed(packed.read_prefix(env, &keys, length)?).collect::<terrace::Result<_>>()?;
     let values = DATABASES.with(database, |open| {
-        let values = open.db()?.multi_get_with(&keys, &read_options(snapshot, flags)?)?;
-        open.check()?;
-        Ok::<_, crate::failure::Failure>(values)
+        let options = read_options(snapshot, flags)?;
+        open.run(|db| db.multi_get_with(&keys, &options))
     })?;
     let array = env.new_object_type_array::<JByteArray<'_>>(values.len(), JByteArray::null())?;
     for (at, value) in values.iter().enumerate() {
@@ -230,11 +237,10 @@ fn put<'local>(
 fn set(database: jlong, key: &[u8], value: Option<&[u8]>, sync: bool) -> Result<()> {
     DATABASES.with(database, |open| {
         let options = WriteOptions { sync };
-        match value {
-            Some(value) => open.db()?.put_with(key, value, options)?,
-            None => open.db()?.delete_with(key, options)?,
-        }
-        open.check()
+        open.run(|db| match value {
+            Some(value) => db.put_with(key, value, options),
+            None => db.delete_with(key, options),
+        })
     })
 }
 

@@ -1,19 +1,23 @@
 //! What a native method fails with, and the Java exception that it becomes.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use jni::Env;
 use jni::errors::{Error as JniError, ErrorPolicy, Result as JniResult};
-use jni::objects::JString;
+use jni::objects::{JString, JThrowable};
 use terrace::{Error, ErrorKind};
 
 use crate::callbacks::Callbacks;
+use crate::comparator_failure::Thrown;
 
 /// Why a native method failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The engine's error, or one in its terms.
     Engine(Error),
+    /// The comparator has failed, and what it threw is the cause.
+    Comparator(Arc<Thrown>),
     /// The virtual machine's: an exception is pending, or a call was refused.
     Jni(JniError),
 }
@@ -51,9 +55,15 @@ fn kind_number(kind: ErrorKind) -> i32 {
 /// Throws the Java exception and returns the default, which Java never sees.
 pub(crate) struct Throw;
 
-fn throw(env: &mut Env<'_>, kind: i32, message: &str) -> JniResult<()> {
+fn throw(
+    env: &mut Env<'_>,
+    kind: i32,
+    message: &str,
+    cause: Option<&JThrowable<'_>>,
+) -> JniResult<()> {
     let message = JString::from_str(env, message)?;
-    let exception = Callbacks::exception(env, kind, &message)?;
+    let none = JThrowable::null();
+    let exception = Callbacks::exception(env, kind, &message, cause.unwrap_or(&none))?;
     match env.throw(&exception) {
         Ok(()) | Err(JniError::JavaException) => Ok(()),
         Err(error) => Err(error),
@@ -72,9 +82,13 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
             // The exception that is pending says more.
             Failure::Jni(JniError::JavaException) => {}
             Failure::Jni(_) if env.exception_check() => {}
-            Failure::Jni(error) => throw(env, 8, &error.to_string())?,
+            Failure::Jni(error) => throw(env, 8, &error.to_string(), None)?,
             Failure::Engine(error) => {
-                throw(env, kind_number(error.kind()), error.message())?;
+                throw(env, kind_number(error.kind()), error.message(), None)?;
+            }
+            Failure::Comparator(thrown) => {
+                let kind = kind_number(ErrorKind::Io);
+                throw(env, kind, thrown.message(), thrown.exception())?;
             }
         }
         Ok(T::default())
@@ -91,7 +105,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_default();
         if !env.exception_check() {
-            throw(env, 8, &format!("a defect in Terrace: {message}"))?;
+            throw(env, 8, &format!("a defect in Terrace: {message}"), None)?;
         }
         Ok(T::default())
     }

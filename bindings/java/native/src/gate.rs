@@ -3,36 +3,15 @@
 
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use terrace::{
-    CreateOptions, Env, Error, FileLock, FileSyncer, Job, LockMode, PosixEnv, Priority,
-    RandomAccessFile, ReadAccess, Result, WritableFile,
+    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, PosixEnv, Priority, RandomAccessFile,
+    ReadAccess, Result, WritableFile,
 };
 
-/// What a comparator failed with, once it has.
-#[derive(Default)]
-pub(crate) struct ComparatorFailure(OnceLock<String>);
-
-impl ComparatorFailure {
-    /// Keeps the first failure.
-    pub(crate) fn set(&self, message: String) {
-        let _ = self.0.set(message);
-    }
-
-    /// # Errors
-    /// `Io` if the comparator has failed.
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        match self.0.get() {
-            None => Ok(()),
-            Some(message) => Err(Error::io_message(format!(
-                "the comparator failed; close the database and open it again: {message}"
-            ))),
-        }
-    }
-}
+use crate::comparator_failure::ComparatorFailure;
 
 #[derive(Default)]
 struct Jobs {

@@ -55,8 +55,7 @@ fn iterator<'local>(
         options = options.upper_bound(upper);
     }
     DATABASES.with(database, |open| {
-        let cursor = open.db()?.cursor_with(&options)?;
-        open.check()?;
+        let cursor = open.run(|db| db.cursor_with(&options))?;
         Ok(ITERATORS.insert((database, Mutex::new(cursor))))
     })
 }
@@ -152,20 +151,21 @@ fn fill<'local>(
     let (database, cursor) = &*held;
     // A closed database's iterators are closed, too.
     DATABASES.with(*database, |open| {
-        open.db()?;
-        let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
-        if !key.is_null() {
-            let mut scratch = Scratch::key();
-            start.seek(&mut cursor, scratch.read(env, &key)?);
-        } else {
-            start.seek(&mut cursor, &[]);
-        }
         let mut window = Scratch::value();
         window.bytes.clear();
-        let room = array.len(env)?;
-        let count = copy(&mut cursor, start.is_forward(), entries, room, &mut window.bytes);
-        cursor.status()?;
-        open.check()?;
+        let count = open.run(|_| {
+            let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
+            if !key.is_null() {
+                let mut scratch = Scratch::key();
+                start.seek(&mut cursor, scratch.read(env, &key)?);
+            } else {
+                start.seek(&mut cursor, &[]);
+            }
+            let room = array.len(env)?;
+            let count = copy(&mut cursor, start.is_forward(), entries, room, &mut window.bytes);
+            cursor.status()?;
+            Ok::<_, Failure>(count)
+        })?;
         if count > 0 {
             array.set_region(env, 0, bytemuck::cast_slice(&window.bytes))?;
         }

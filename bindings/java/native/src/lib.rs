@@ -35,6 +35,7 @@ mod bulk;
 mod bytes;
 mod callbacks;
 mod comparator;
+mod comparator_failure;
 mod database;
 mod direct;
 mod failure;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use jni::Env;
 use jni::objects::{JByteArray, JClass, JLongArray, JObject};
 use jni::sys::{jboolean, jlong};
-use terrace::{BlockCache, Error};
+use terrace::{BlockCache, Db, Error};
 
 use crate::bytes::{self, Packed};
-use crate::database::{DATABASES, OpenDatabase};
+use crate::database::{DATABASES, OpenDatabase, check};
 use crate::failure::{Failure, Result};
 use crate::options::Opening;
 use crate::registry::Registry;
@@ -46,9 +46,7 @@ native! {
 }
 
 fn flush<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<()> {
-    let open = held(database)?;
-    open.db()?.flush()?;
-    open.check()
+    held(database)?.run(Db::flush)
 }
 
 native! {
@@ -56,7 +54,7 @@ native! {
 }
 
 fn sync<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<()> {
-    Ok(held(database)?.db()?.sync()?)
+    held(database)?.run(Db::sync)
 }
 
 native! {
@@ -64,9 +62,7 @@ native! {
 }
 
 fn wait_idle<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<()> {
-    let open = held(database)?;
-    open.db()?.wait_idle()?;
-    open.check()
+    held(database)?.run(Db::wait_idle)
 }
 
 native! {
@@ -82,9 +78,7 @@ fn compact_range<'local>(
 ) -> Result<()> {
     let from = bytes::optional(env, &from)?.map_or(Bound::Unbounded, Bound::Included);
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Included);
-    let open = held(database)?;
-    open.db()?.compact_range::<Vec<u8>>((from, to))?;
-    open.check()
+    held(database)?.run(|db| db.compact_range::<Vec<u8>>((from, to)))
 }
 
 native! {
@@ -101,9 +95,7 @@ fn delete_range<'local>(
 ) -> Result<()> {
     let from = bytes::optional(env, &from)?.map_or(Bound::Unbounded, Bound::Included);
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Excluded);
-    let open = held(database)?;
-    open.db()?.delete_range::<Vec<u8>>((from, to))?;
-    open.check()
+    held(database)?.run(|db| db.delete_range::<Vec<u8>>((from, to)))
 }
 
 native! {
@@ -146,9 +138,7 @@ fn approximate_sizes<'local>(
     let keys: Vec<&[u8]> = Packed(&packed).collect::<terrace::Result<_>>()?;
     let (pairs, _) = keys.as_chunks::<2>();
     let ranges: Vec<(&[u8], &[u8])> = pairs.iter().map(|[from, to]| (*from, *to)).collect();
-    let open = held(database)?;
-    let sizes = open.db()?.approximate_sizes(&ranges)?;
-    open.check()?;
+    let sizes = held(database)?.run(|db| db.approximate_sizes(&ranges))?;
     let sizes: Vec<jlong> = sizes.into_iter().map(|size| size as jlong).collect();
     let array = env.new_long_array(sizes.len())?;
     array.set_region(env, 0, &sizes)?;
@@ -166,8 +156,7 @@ fn checkpoint<'local>(
     path: JByteArray<'local>,
 ) -> Result<()> {
     let path = bytes::text(env, &path)?;
-    held(database)?.db()?.checkpoint(path)?;
-    Ok(())
+    held(database)?.run(|db| db.checkpoint(path).map(drop))
 }
 
 native! {
@@ -204,6 +193,8 @@ fn repair<'local>(
 ) -> Result<()> {
     let path = bytes::text(env, &path)?;
     let opening = Opening::read(env, &settings, &comparator, &comparator_name, &logger)?;
-    terrace::repair(path, &opening.options)?;
-    Ok(opening.failure.check()?)
+    let repaired = terrace::repair(path, &opening.options);
+    check(&opening.failure)?;
+    repaired?;
+    Ok(())
 }

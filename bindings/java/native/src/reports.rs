@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jni::Env;
 use jni::objects::{JClass, JString};
 use jni::sys::jlong;
-use terrace::Stats;
+use terrace::{Db, Stats};
 
 use crate::database::DATABASES;
 use crate::failure::{Failure, Result};
@@ -22,7 +22,8 @@ fn property<'local>(
     name: JString<'local>,
 ) -> Result<JString<'local>> {
     let name = name.try_to_string(env)?;
-    let text = DATABASES.with(database, |open| Ok::<_, Failure>(open.db()?.property(&name)))?;
+    let text =
+        DATABASES.with(database, |open| open.run(|db| Ok::<_, Failure>(db.property(&name))))?;
     match text {
         Some(text) => Ok(JString::from_str(env, text)?),
         None => Ok(JString::null()),
@@ -40,9 +41,8 @@ fn stats<'local>(
     database: jlong,
 ) -> Result<JString<'local>> {
     let text = DATABASES.with(database, |open| {
-        let db = open.db()?;
-        let mut text = lines(&db.stats());
-        let files = db.files();
+        let (stats, files) = open.run(|db| Ok::<_, Failure>((db.stats(), db.files())))?;
+        let mut text = lines(&stats);
         let entries: u64 = files.iter().filter_map(|file| file.entries).sum();
         let deletions: u64 = files.iter().filter_map(|file| file.deletions).sum();
         let _ = writeln!(text, "table_entries {entries}\ntable_deletions {deletions}");
@@ -101,8 +101,7 @@ fn verify<'local>(
     database: jlong,
 ) -> Result<JString<'local>> {
     let open = DATABASES.with(database, |open| Ok::<_, Failure>(open.clone()))?;
-    let report = open.db()?.verify()?;
-    open.check()?;
+    let report = open.run(Db::verify)?;
     let mut text =
         format!("{} {} {} {}", report.files, report.blocks, report.entries, report.bytes);
     for problem in &report.problems {

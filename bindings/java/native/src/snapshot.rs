@@ -6,7 +6,7 @@ use jni::sys::{jboolean, jlong};
 use terrace::Snapshot;
 
 use crate::database::DATABASES;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::registry::Registry;
 
 /// The snapshots that Java holds.
@@ -17,7 +17,8 @@ native! {
 }
 
 fn snapshot<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<jlong> {
-    DATABASES.with(database, |open| Ok(SNAPSHOTS.insert(open.db()?.snapshot())))
+    DATABASES
+        .with(database, |open| open.run(|db| Ok::<_, Failure>(SNAPSHOTS.insert(db.snapshot()))))
 }
 
 native! {

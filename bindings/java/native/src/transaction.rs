@@ -9,7 +9,7 @@ use jni::sys::{jboolean, jint, jlong};
 use terrace::{Error, Transaction, WriteOptions};
 
 use crate::bytes::{self, Scratch};
-use crate::database::{DATABASES, OpenDatabase};
+use crate::database::DATABASES;
 use crate::failure::{Failure, Result};
 use crate::registry::Registry;
 
@@ -17,18 +17,14 @@ use crate::registry::Registry;
 static TRANSACTIONS: Registry<(jlong, Mutex<Option<Transaction>>)> = Registry::new("transaction");
 
 /// Runs `work` with an open transaction of an open database.
-fn with<R>(
-    number: jlong,
-    work: impl FnOnce(&OpenDatabase, &mut Option<Transaction>) -> Result<R>,
-) -> Result<R> {
+fn with<R>(number: jlong, work: impl FnOnce(&mut Option<Transaction>) -> Result<R>) -> Result<R> {
     let held = TRANSACTIONS.get(number)?;
     let (database, transaction) = &*held;
     DATABASES.with(*database, |open| {
-        open.db()?;
-        let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = work(open, &mut transaction)?;
-        open.check()?;
-        Ok::<_, Failure>(result)
+        open.run(|_| {
+            let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut transaction)
+        })
     })
 }
 
@@ -48,7 +44,7 @@ native! {
 
 fn transaction<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<jlong> {
     DATABASES.with(database, |open| {
-        let transaction = open.db()?.transaction();
+        let transaction = open.run(|db| Ok::<_, Failure>(db.transaction()))?;
         Ok(TRANSACTIONS.insert((database, Mutex::new(Some(transaction)))))
     })
 }
@@ -83,7 +79,7 @@ fn transaction_get<'local>(
 ) -> Result<JByteArray<'local>> {
     let mut scratch = Scratch::key();
     let key = scratch.read(env, &key)?;
-    let value = with(transaction, |_, transaction| {
+    let value = with(transaction, |transaction| {
         let transaction = live(transaction)?;
         Ok(if for_update { transaction.get_for_update(key)? } else { transaction.get(key)? })
     })?;
@@ -108,7 +104,7 @@ fn transaction_put<'local>(
     let (mut key_bytes, mut value_bytes) = (Scratch::key(), Scratch::value());
     let key = key_bytes.read(env, &key)?;
     let value = if value.is_null() { None } else { Some(value_bytes.read(env, &value)?) };
-    with(transaction, |_, transaction| {
+    with(transaction, |transaction| {
         let transaction = live(transaction)?;
         match value {
             Some(value) => transaction.put(key, value),
@@ -146,7 +142,7 @@ fn transaction_range<'local>(
     };
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Excluded);
     let most = usize::try_from(entries).unwrap_or_default();
-    let found = with(transaction, |_, transaction| {
+    let found = with(transaction, |transaction| {
         let range = live(transaction)?.range::<Vec<u8>>((from, to));
         Ok(range.take(most).collect::<terrace::Result<Vec<_>>>()?)
     })?;
@@ -172,7 +168,7 @@ fn transaction_savepoint<'local>(
     transaction: jlong,
     back: jboolean,
 ) -> Result<()> {
-    with(transaction, |_, transaction| {
+    with(transaction, |transaction| {
         let transaction = live(transaction)?;
         if back {
             transaction.rollback_to_savepoint()?;
@@ -194,7 +190,7 @@ fn commit<'local>(
     transaction: jlong,
     sync: jboolean,
 ) -> Result<()> {
-    with(transaction, |_, transaction| {
+    with(transaction, |transaction| {
         live(transaction)?;
         match transaction.take() {
             Some(transaction) => Ok(transaction.commit_with(WriteOptions { sync })?),

@@ -8,8 +8,9 @@ import org.iq80.leveldb.Logger;
 final class Callbacks {
     private Callbacks() {}
 
-    static Throwable exception(int kind, String message) {
-        return TerraceException.of(TerraceException.Kind.of(kind), message);
+    static Throwable exception(int kind, String message, Throwable cause) {
+        Throwable exception = TerraceException.of(TerraceException.Kind.of(kind), message);
+        return cause == null ? exception : exception.initCause(cause);
     }
 
     static int compare(Object comparator, byte[] left, byte[] right) {

@@ -16,7 +16,10 @@ public class TerraceException extends DBException {
         NOT_SUPPORTED,
         /** An argument or option is out of range. Nothing was changed. */
         INVALID_ARGUMENT,
-        /** The operating system refused an operation, or a comparator threw. */
+        /**
+         * The operating system refused an operation, or a comparator threw: the cause is then what
+         * it threw first.
+         */
         IO,
         /** Somebody else holds what is needed, for example the database's lock. */
         BUSY,

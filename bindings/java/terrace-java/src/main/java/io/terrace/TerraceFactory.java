@@ -51,7 +51,8 @@ public final class TerraceFactory implements DBFactory {
      *
      * <p>A comparator must not throw, and must order the same keys the same way for as long as the
      * database exists. It is called from threads of the engine, too. If it throws, every later call
-     * of the database fails, and nothing that the failure led to becomes part of it.
+     * of the database fails with a {@link TerraceException} whose cause is what it threw first, and
+     * nothing that the failure led to becomes part of the database.
      *
      * @throws IOException if it cannot be opened; the cause is a {@link TerraceException}
      */

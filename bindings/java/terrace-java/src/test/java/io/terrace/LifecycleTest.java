@@ -4,6 +4,8 @@ import static io.terrace.TerraceFactory.asString;
 import static io.terrace.TerraceFactory.bytes;
 import static io.terrace.TerraceFactory.factory;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -247,14 +249,22 @@ class LifecycleTest {
         }
     }
 
+    private static final String COMPARATOR_FAILED =
+            "the comparator failed; close the database and open it again: ";
+
     /** Throws once it is told to. */
     private static final class Failing implements DBComparator {
+        private final RuntimeException thrown;
         private volatile boolean fail;
+
+        Failing(RuntimeException thrown) {
+            this.thrown = thrown;
+        }
 
         @Override
         public int compare(byte[] left, byte[] right) {
             if (fail) {
-                throw new IllegalStateException("no order today");
+                throw thrown;
             }
             return asString(right).compareTo(asString(left));
         }
@@ -277,7 +287,7 @@ class LifecycleTest {
 
     @Test
     void a_comparator_that_throws_stops_the_database_and_damages_nothing() throws IOException {
-        Failing order = new Failing();
+        Failing order = new Failing(new IllegalStateException("no order today"));
         Options options = new Options().comparator(order).writeBufferSize(64 << 10);
         TerraceDb ordered = factory.open(directory.file("ordered"), options);
         for (int i = 0; i < 2000; i++) {
@@ -286,7 +296,10 @@ class LifecycleTest {
         order.fail = true;
         TerraceException error =
                 assertThrows(TerraceException.class, () -> ordered.get(bytes("00100")));
-        assertTrue(error.getMessage().contains("comparator"), error.getMessage());
+        assertEquals(TerraceException.Kind.IO, error.kind());
+        assertEquals(COMPARATOR_FAILED + "java.lang.IllegalStateException: no order today",
+                error.getMessage());
+        assertSame(order.thrown, error.getCause());
         assertThrows(TerraceException.class, () -> ordered.put(bytes("x"), bytes("y")));
         assertThrows(TerraceException.class, () -> ordered.iterator());
         try {
@@ -303,6 +316,72 @@ class LifecycleTest {
             try (TerraceIterator iterator = again.iterator()) {
                 assertEquals("01999", asString(iterator.next().getKey()));
             }
+        }
+    }
+
+    private static TerraceException terraceException(Executable use) {
+        try {
+            use.execute();
+        } catch (IOException e) {
+            return assertInstanceOf(TerraceException.class, e.getCause());
+        } catch (TerraceException e) {
+            return e;
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+        throw new AssertionError("nothing was thrown");
+    }
+
+    @Test
+    void what_a_comparator_threw_is_the_cause_of_what_every_operation_throws() throws Exception {
+        Failing order = new Failing(new IllegalStateException("first line\nsecond line"));
+        Options options = new Options().comparator(order).writeBufferSize(64 << 10);
+        TerraceDb ordered = factory.open(directory.file("cause"), options);
+        for (int i = 0; i < 2000; i++) {
+            ordered.put(bytes(String.format("%05d", i)), bytes("v".repeat(100)));
+        }
+        TerraceIterator iterator = ordered.iterator();
+        TerraceTransaction transaction = ordered.transaction();
+        transaction.put(bytes("x"), bytes("y"));
+        order.fail = true;
+        // The first of them calls the comparator, perhaps on a thread of the engine.
+        List<Executable> uses = List.of(() -> ordered.compactRange(null, null),
+                () -> ordered.put(bytes("x"), bytes("y")), () -> ordered.get(bytes("x")),
+                () -> ordered.multiGet(List.of(bytes("x"))), iterator::next, transaction::commit,
+                ordered::getSnapshot, ordered::iterator, ordered::flush, ordered::sync,
+                ordered::verify, ordered::stats, () -> ordered.getProperty("leveldb.stats"),
+                ordered::transaction, ordered::bulkLoad,
+                () -> ordered.checkpoint(directory.path("cause copy")));
+        for (int i = 0; i < uses.size(); i++) {
+            String use = "use " + i;
+            TerraceException error = terraceException(uses.get(i));
+            assertEquals(TerraceException.Kind.IO, error.kind(), use);
+            assertEquals(COMPARATOR_FAILED + "java.lang.IllegalStateException: first line",
+                    error.getMessage(), use);
+            assertSame(order.thrown, error.getCause(), use);
+        }
+        try {
+            ordered.close();
+        } catch (IOException e) {
+            assertSame(order.thrown, e.getCause().getCause());
+        }
+        // Opening replays the log, which calls the comparator.
+        assertSame(order.thrown,
+                terraceException(() -> factory.open(directory.file("cause"), options)).getCause());
+    }
+
+    @Test
+    void a_comparator_that_throws_without_a_message_is_named_by_its_exception() throws IOException {
+        Failing order = new Failing(new UnsupportedOperationException());
+        Options options = new Options().comparator(order);
+        try (TerraceDb ordered = factory.open(directory.file("ordered"), options)) {
+            ordered.put(bytes("a"), bytes("1"));
+            order.fail = true;
+            TerraceException error =
+                    assertThrows(TerraceException.class, () -> ordered.get(bytes("a")));
+            assertEquals(COMPARATOR_FAILED + "java.lang.UnsupportedOperationException",
+                    error.getMessage());
+            assertSame(order.thrown, error.getCause());
         }
     }
 }
