@@ -120,6 +120,23 @@ export class TerraceLevel<KDefault = string, VDefault = string>
   ): Promise<void>
 
   /**
+   * Makes a copy of the database in another directory while it is in use. The copy is a database of
+   * its own. It holds every write whose promise was fulfilled before the call, and it is durable
+   * when the promise of this is fulfilled.
+   *
+   * Tables and value files are hard links where the file system allows it, which takes no space, so
+   * a copy on the same disk is no backup yet: copy it elsewhere.
+   *
+   * Rejected with `LEVEL_INVALID_ARGUMENT` if there is anything in the directory; with
+   * `LEVEL_LOCKED` if another process is making a database there; with `LEVEL_IO_ERROR`, after
+   * which nothing of the copy is left.
+   *
+   * @param location The directory of the copy, absent or empty. Directories above it are
+   *   created.
+   */
+  checkpoint (location: string): Promise<CheckpointReport>
+
+  /**
    * A property of LevelDB's: `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables`
    * or `leveldb.approximate-memory-usage`. The empty string for any other name.
    */
@@ -292,6 +309,27 @@ export class ChainedBatch<TDatabase, KDefault, VDefault>
 export interface StartEndOptions<K> {
   /** The encoding of `start` and `end`. */
   keyEncoding?: string | Transcoder.PartialEncoder<K> | undefined
+}
+
+/** The copy that {@link TerraceLevel.checkpoint} has made. */
+export interface CheckpointReport {
+  /** Tables of the copy. */
+  tables: number
+
+  /** Value files of the copy. */
+  valueFiles: number
+
+  /** How many of all of them are hard links to files of the database; the others are copies. */
+  linked: number
+
+  /** Bytes of all tables. */
+  tableBytes: number
+
+  /** Bytes of all value files. */
+  valueBytes: number
+
+  /** The sequence number of the last write in the copy. */
+  sequence: number
 }
 
 export type BatchOperation<TDatabase, K, V> = AbstractBatchOperation<TDatabase, K, V>

@@ -60,7 +60,7 @@ class TerraceLevel extends AbstractLevel {
       errorIfExists: true,
       explicitSnapshots: true,
       getSync: true,
-      additionalMethods: { approximateSize: true, compactRange: true },
+      additionalMethods: { approximateSize: true, compactRange: true, checkpoint: true },
       signals: { iterators: true }
     }, options)
 
@@ -271,14 +271,23 @@ class TerraceLevel extends AbstractLevel {
       return this.deferAsync(() => this.#overRange(name, start, end, options, count))
     }
 
-    if (this.status !== 'open') {
-      const message = `Database is not open: cannot call ${name}()`
-      throw codeError('LEVEL_DATABASE_NOT_OPEN', message)
-    }
-
+    this.#assertOpen(name)
     const keyEncoding = this.keyEncoding(options?.keyEncoding)
     const writer = keyWriter([keyEncoding.encode(start), keyEncoding.encode(end)])
     return this.#track(this.#native[name](writer.buffer, writer.length))
+  }
+
+  async checkpoint (location) {
+    checkedLocation(location)
+    if (this.status === 'opening') return this.deferAsync(() => this.checkpoint(location))
+    this.#assertOpen('checkpoint')
+    return this.#track(this.#native.checkpoint(location))
+  }
+
+  #assertOpen (name) {
+    if (this.status === 'open') return
+    const message = `Database is not open: cannot call ${name}()`
+    throw codeError('LEVEL_DATABASE_NOT_OPEN', message)
   }
 
   getProperty (property) {

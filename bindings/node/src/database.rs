@@ -18,6 +18,7 @@ use crate::lookups::{self, Lookup};
 use crate::options::OpenOptions;
 use crate::outputs::Outputs;
 use crate::range::{Range, flag};
+use crate::reports::CheckpointReport;
 use crate::snapshot::Snapshot;
 use crate::writes::{Failure, Writes};
 
@@ -317,6 +318,16 @@ impl Database {
             let (from, to) = range.bounds();
             db.compact_range(from..=to)
         }))
+    }
+
+    /// Makes a copy of the database in the directory `location`, which must be absent or empty.
+    #[napi]
+    pub fn checkpoint(
+        &self,
+        location: String,
+    ) -> napi::Result<AsyncTask<Job<CheckpointReport>>, Code> {
+        let db = self.open_db()?;
+        Ok(Job::start(move || db.checkpoint(&location).map(CheckpointReport::from)))
     }
 
     /// Returns a property of LevelDB's, or nothing if there is none of that name.

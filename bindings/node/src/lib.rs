@@ -22,5 +22,6 @@ pub mod maintenance;
 pub mod options;
 pub mod outputs;
 pub mod range;
+pub mod reports;
 pub mod snapshot;
 pub mod writes;

@@ -1,4 +1,6 @@
-import { TerraceLevel, type OpenOptions, type BatchOperation } from 'terrace-level'
+import {
+  TerraceLevel, type BatchOperation, type CheckpointReport, type OpenOptions
+} from 'terrace-level'
 
 interface Fruit { colour: string, price: number }
 
@@ -30,10 +32,11 @@ export async function main (): Promise<void> {
   await sublevel.put('one', 1)
   const size: number = await db.approximateSize('a', 'b')
   await db.compactRange(Buffer.from('a'), Buffer.from('b'), { keyEncoding: 'buffer' })
+  const { tables, linked }: CheckpointReport = await db.checkpoint('./copy')
   const snapshot = db.snapshot()
   await db.get('apple', { snapshot })
   await snapshot.close()
-  console.log(size, db.getProperty('leveldb.stats'), db.location)
+  console.log(size, tables, linked, db.getProperty('leveldb.stats'), db.location)
   await db.close()
   await TerraceLevel.repair('./fruit')
   await TerraceLevel.destroy('./fruit')
