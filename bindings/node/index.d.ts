@@ -143,6 +143,12 @@ export class TerraceLevel<KDefault = string, VDefault = string>
   getProperty (property: string): string
 
   /**
+   * Numbers about the database and its work since it was opened. Threads that share a database have
+   * the same numbers.
+   */
+  stats (): Stats
+
+  /**
    * Removes the database in the directory `location`, and the directory if nothing else is in it.
    * The database must be closed.
    */
@@ -330,6 +336,120 @@ export interface CheckpointReport {
 
   /** The sequence number of the last write in the copy. */
   sequence: number
+}
+
+/** Tables of a level, and the work on it since the database was opened. */
+export interface LevelStats {
+  /** The level, 0 to 6. */
+  level: number
+
+  /** Tables of the level now. */
+  files: number
+
+  /** Bytes of these tables. */
+  bytes: number
+
+  /** Compactions that wrote to this level. */
+  compactions: number
+
+  /** Seconds that flushes and compactions into this level took. */
+  seconds: number
+
+  /** Bytes that compactions into this level read. */
+  bytesRead: number
+
+  /** Bytes that flushes and compactions wrote to this level. */
+  bytesWritten: number
+}
+
+/** Numbers of {@link TerraceLevel.stats}. Work is counted since the database was opened. */
+export interface Stats {
+  /** Every level, from 0. */
+  levels: LevelStats[]
+
+  /** Bytes of all memtables. */
+  memtableBytes: number
+
+  /** Full memtables that have not been flushed. */
+  immutableMemtables: number
+
+  /** Bytes of keys and values that were written, with the few bytes that a batch adds. */
+  userBytesWritten: number
+
+  /** Bytes that flushes wrote to tables and value files. */
+  flushBytesWritten: number
+
+  /** Bytes that compactions read. */
+  compactionBytesRead: number
+
+  /** Bytes that compactions wrote to tables and value files. */
+  compactionBytesWritten: number
+
+  /**
+   * Bytes written to logs, tables and value files for each byte that was written by the
+   * program; 0 before the first write.
+   */
+  writeAmplification: number
+
+  /** Capacity of the block cache, in bytes. */
+  cacheCapacity: number
+
+  /** Bytes in the block cache. */
+  cacheUsed: number
+
+  /** Blocks that were found in the block cache. */
+  cacheHits: number
+
+  /** Blocks that were not, and had to be loaded. */
+  cacheMisses: number
+
+  /** Filters that lookups asked. */
+  filterChecked: number
+
+  /** Times that a filter spared a read. */
+  filterUseful: number
+
+  /** Tables that are open. */
+  openTables: number
+
+  /** Bytes in memory for open tables, indexes and filters, without blocks. */
+  tableMemoryBytes: number
+
+  /** Value files now. */
+  valueFiles: number
+
+  /** Bytes of value files. */
+  valueFileBytes: number
+
+  /** Bytes of the values in value files that tables point at. */
+  valueBytesUsed: number
+
+  /** Snapshots that are open, those of reads and iterators under way among them. */
+  snapshots: number
+
+  /** Times that a writer was slowed down or had to wait. */
+  stallCount: number
+
+  /** Microseconds that writers were slowed down or waited, in all. */
+  stallMicros: number
+
+  /** The sequence number of the last write. */
+  sequence: number
+
+  /** Bytes that have to be compacted before every level is within its limit. */
+  pendingCompactionBytes: number
+
+  /** Compactions that are running. */
+  runningCompactions: number
+
+  /** Whether the database has value files, or tables with LZ4 or zstd, which LevelDB refuses. */
+  isExtended: boolean
+
+  /** Seconds since the oldest open snapshot was taken, if there is one. */
+  oldestSnapshotSeconds?: number | undefined
+
+  /** The error that keeps flushes and compactions from going on, if there is one. */
+  backgroundError?: string | undefined
 }
 
 export type BatchOperation<TDatabase, K, V> = AbstractBatchOperation<TDatabase, K, V>

@@ -60,7 +60,9 @@ class TerraceLevel extends AbstractLevel {
       errorIfExists: true,
       explicitSnapshots: true,
       getSync: true,
-      additionalMethods: { approximateSize: true, compactRange: true, checkpoint: true },
+      additionalMethods: {
+        approximateSize: true, compactRange: true, checkpoint: true, stats: true
+      },
       signals: { iterators: true }
     }, options)
 
@@ -301,6 +303,11 @@ class TerraceLevel extends AbstractLevel {
     }
 
     return this.#native.property(property) ?? ''
+  }
+
+  stats () {
+    this.#assertOpen('stats')
+    return this.#native.stats()
   }
 
   static async destroy (location) {

@@ -18,7 +18,7 @@ use crate::lookups::{self, Lookup};
 use crate::options::OpenOptions;
 use crate::outputs::Outputs;
 use crate::range::{Range, flag};
-use crate::reports::CheckpointReport;
+use crate::reports::{CheckpointReport, Stats};
 use crate::snapshot::Snapshot;
 use crate::writes::{Failure, Writes};
 
@@ -334,6 +334,12 @@ impl Database {
     #[napi]
     pub fn property(&self, name: String) -> napi::Result<Option<String>, Code> {
         self.with_db(|db| Ok(db.property(&name)))
+    }
+
+    /// Returns numbers about the database and its work since it was opened.
+    #[napi]
+    pub fn stats(&self) -> napi::Result<Stats, Code> {
+        self.with_db(|db| Ok(db.stats().into()))
     }
 }
 

@@ -79,6 +79,7 @@ test(`misuse for ${seconds} seconds, seed ${seed}`, async function (t) {
     (db) => below(9) ? undefined : db.compactRange(thing(), thing(), options()),
     (db) => below(9) ? undefined : db.checkpoint(
       below(3) ? location() : pick([db.location, undefined, 7, {}, 'a\0b'])),
+    (db) => db.stats(),
     (db) => db.getProperty(pick(['leveldb.stats', 'leveldb.num-files-at-level99', 'x', thing()])),
     (db) => below(9) ? undefined : db.close(),
     (db) => below(3) ? undefined : db.open(options()),

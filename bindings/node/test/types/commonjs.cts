@@ -1,5 +1,5 @@
 import {
-  TerraceLevel, type BatchOperation, type CheckpointReport, type OpenOptions
+  TerraceLevel, type BatchOperation, type CheckpointReport, type LevelStats, type OpenOptions
 } from 'terrace-level'
 
 interface Fruit { colour: string, price: number }
@@ -33,6 +33,9 @@ export async function main (): Promise<void> {
   const size: number = await db.approximateSize('a', 'b')
   await db.compactRange(Buffer.from('a'), Buffer.from('b'), { keyEncoding: 'buffer' })
   const { tables, linked }: CheckpointReport = await db.checkpoint('./copy')
+  const { levels, cacheHits, backgroundError } = db.stats()
+  const files: number = levels.reduce((sum, level: LevelStats) => sum + level.files, 0)
+  console.log(files, cacheHits.toFixed(), backgroundError?.length)
   const snapshot = db.snapshot()
   await db.get('apple', { snapshot })
   await snapshot.close()
