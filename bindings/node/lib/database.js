@@ -2,6 +2,7 @@
 
 const { AbstractLevel, AbstractSnapshot } = require('abstract-level')
 const fsp = require('fs/promises')
+const path = require('path')
 const binding = require('./binding')
 const { ChainedBatch } = require('./chained-batch')
 const { codeError } = require('./errors')
@@ -61,7 +62,7 @@ class TerraceLevel extends AbstractLevel {
       explicitSnapshots: true,
       getSync: true,
       additionalMethods: {
-        approximateSize: true, compactRange: true, checkpoint: true, stats: true
+        approximateSize: true, compactRange: true, checkpoint: true
       },
       signals: { iterators: true }
     }, options)
@@ -281,6 +282,8 @@ class TerraceLevel extends AbstractLevel {
 
   async checkpoint (location) {
     checkedLocation(location)
+    // Of the directory that is the current one now.
+    location = path.resolve(location)
     if (this.status === 'opening') return this.deferAsync(() => this.checkpoint(location))
     this.#assertOpen('checkpoint')
     return this.#track(this.#native.checkpoint(location))

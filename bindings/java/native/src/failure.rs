@@ -87,6 +87,8 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
                 throw(env, kind_number(error.kind()), error.message(), None)?;
             }
             Failure::Comparator(thrown) => {
+                // What the exception threw while it was asked for its message.
+                env.exception_clear();
                 let kind = kind_number(ErrorKind::Io);
                 throw(env, kind, thrown.message(), thrown.exception())?;
             }

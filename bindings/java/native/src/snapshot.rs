@@ -17,8 +17,10 @@ native! {
 }
 
 fn snapshot<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<jlong> {
-    DATABASES
-        .with(database, |open| open.run(|db| Ok::<_, Failure>(SNAPSHOTS.insert(db.snapshot()))))
+    // Numbered only once nothing fails any more: a number that Java never gets is kept for good.
+    let snapshot =
+        DATABASES.with(database, |open| open.run(|db| Ok::<_, Failure>(db.snapshot())))?;
+    Ok(SNAPSHOTS.insert(snapshot))
 }
 
 native! {

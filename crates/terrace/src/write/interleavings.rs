@@ -190,7 +190,6 @@ impl Engine {
         let close = |newest: u64| {
             let mut disk = self.disk.lock();
             disk.logs[..newest as usize].iter_mut().for_each(|log| log.closed = true);
-            true
         };
         if self.log_sync.close_older(close).is_err() {
             self.commit.lock().suspect = true;

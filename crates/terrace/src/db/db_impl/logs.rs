@@ -5,9 +5,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 use crate::base::locks::AtomicBool;
+use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, FileSyncer, with_syncer};
 use crate::log::LogWriter;
 use crate::version::filename;
@@ -34,6 +36,12 @@ impl Logs {
             suspect: AtomicBool::new(false),
             recycled: RecycledLogs::default(),
         }
+    }
+
+    /// Until it is dispelled, the present log is suspect once this is dropped: where a sync fails,
+    /// and where a program's file panics in it.
+    pub(in crate::db) fn doubt(&self) -> Doubt<'_> {
+        Doubt { logs: self, is_dispelled: false }
     }
 
     /// Creates a log as the options say.
@@ -80,5 +88,25 @@ impl Logs {
     /// A leftover is harmless: the next open removes it.
     pub(in crate::db) fn delete_recycled_log(&self, number: u64) {
         let _ = self.files.env.remove(&self.files.path(&filename::temp(number)));
+    }
+}
+
+/// See [`Logs::doubt`].
+pub(in crate::db) struct Doubt<'a> {
+    logs: &'a Logs,
+    is_dispelled: bool,
+}
+
+impl Doubt<'_> {
+    pub(in crate::db) fn dispel(mut self) {
+        self.is_dispelled = true;
+    }
+}
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        if !self.is_dispelled {
+            self.logs.suspect.store(!mutated("failed-sync"), Ordering::Relaxed);
+        }
     }
 }

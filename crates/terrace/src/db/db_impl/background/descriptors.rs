@@ -1,8 +1,6 @@
 //! What to do where the process has no descriptor left: logs of memtables that wait to be flushed,
 //! and those kept for memtables to come, give theirs back.
 
-use std::sync::atomic::Ordering;
-
 use crate::base::error::Result;
 
 use crate::db::db_impl::background::Background;
@@ -20,15 +18,13 @@ impl Background {
     /// Closes logs that nothing is written to, the full ones once they are durable. Whether there
     /// were any.
     pub(in crate::db) fn spare_logs(&self) -> bool {
-        let had_recycled = self.logs.delete_recycled_logs();
-        match self.logs.sync.close_older(|newest| self.close_full_logs(newest)) {
-            Ok(closed) => closed || had_recycled,
-            Err(_) => {
-                // As where a writer's sync fails: what they hold reaches tables instead.
-                self.logs.suspect.store(true, Ordering::Relaxed);
-                had_recycled
-            }
+        let mut has_spared = self.logs.delete_recycled_logs();
+        let doubt = self.logs.doubt();
+        let close = |newest| has_spared |= self.close_full_logs(newest);
+        if self.logs.sync.close_older(close).is_ok() {
+            doubt.dispel();
         }
+        has_spared
     }
 
     /// [`sparing`](Self::sparing), by the thread that syncs logs: those below `newest` are durable.

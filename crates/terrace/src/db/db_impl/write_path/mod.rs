@@ -386,17 +386,12 @@ impl WritePath {
     /// Waits until everything up to `sequence` is durable.
     pub(in crate::db) fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
         let appended = || self.views.visible_sequence();
-        let synced = self.logs.sync.wait(sequence, appended, |newest| {
+        let doubt = self.logs.doubt();
+        let durable = self.logs.sync.wait(sequence, appended, |newest| {
             let sync_dir = || self.files.env.sync_dir(&self.files.dir);
             self.background.sparing_in_sync(newest, sync_dir)
-        });
-        let durable = match synced {
-            Ok(durable) => durable,
-            Err(error) => {
-                self.logs.suspect.store(!mutated("failed-sync"), Ordering::Relaxed);
-                return Err(error);
-            }
-        };
+        })?;
+        doubt.dispel();
         // The mark tells recovery that damage before it is damage to durable data (docs/format.md).
         // It is not needed for this write, so a failure to append it is the next write's trouble.
         if let Some(durable) = durable.filter(|_| !mutated("write-marks"))
