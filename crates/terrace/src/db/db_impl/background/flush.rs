@@ -140,6 +140,8 @@ impl Background {
             recovered = std::mem::take(&mut state.has_failed);
             state.immutables.pop_front();
             state.has_flushed = true;
+            // Before whoever waits for the flush looks at statistics.
+            self.counters.record_flush(level, output.as_ref().map_or(0, Output::bytes), micros);
             // Those beside it get as much done.
             let bytes = immutable.memtable.memory_usage() * state.flushing.max(1);
             state.flush_speed.record(bytes as u64, micros);
@@ -172,7 +174,6 @@ impl Background {
         micros: u64,
     ) {
         let bytes = output.map_or(0, Output::bytes);
-        self.counters.record_flush(level, bytes, micros);
         if let Some(limit) = &self.rate_limiter {
             limit.count(bytes);
         }
