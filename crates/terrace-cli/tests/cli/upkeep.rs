@@ -1,7 +1,7 @@
 //! stat, files, inspect, verify, repair, compact, checkpoint, destroy; and that looking changes
 //! nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::tool::{Tool, state_of};
 use serde_json::Value;
@@ -513,15 +513,19 @@ fn run_within(tool: &Tool, kib: u32, args: &str) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-#[test]
-fn lack_of_memory_is_not_taken_for_damage() {
-    let tool = Tool::new();
-    // A block of 5 MiB that takes 96 MiB of memory.
+/// The table of a database with a block of 5 MiB that takes 96 MiB of memory.
+fn table_of_a_large_block(tool: &Tool) -> PathBuf {
     let value = std::fs::File::create(tool.path("value")).expect("created");
     value.set_len(96 << 20).expect("a file with a hole");
     tool.ok(&["put", "--create", "db", "k", "--value-file", "value"]);
     tool.ok(&["compact", "db"]);
-    let table = tool.files("db", ".ldb").pop().expect("a table");
+    tool.files("db", ".ldb").pop().expect("a table")
+}
+
+#[test]
+fn lack_of_memory_is_not_taken_for_damage() {
+    let tool = Tool::new();
+    let table = table_of_a_large_block(&tool);
     let intact = std::fs::read(&table).expect("read");
     let is_refused = |args: &str| {
         let (status, message) = run_within(&tool, 96 << 10, args);
@@ -538,11 +542,7 @@ fn lack_of_memory_is_not_taken_for_damage() {
 #[test]
 fn repair_of_a_table_without_footer_fails_without_memory_and_keeps_it() {
     let tool = Tool::new();
-    let value = std::fs::File::create(tool.path("value")).expect("created");
-    value.set_len(96 << 20).expect("a file with a hole");
-    tool.ok(&["put", "--create", "db", "k", "--value-file", "value"]);
-    tool.ok(&["compact", "db"]);
-    let table = tool.files("db", ".ldb").pop().expect("a table");
+    let table = table_of_a_large_block(&tool);
     let mut bytes = std::fs::read(&table).expect("read");
     bytes.truncate(bytes.len() - 60);
     std::fs::write(&table, bytes).expect("written");

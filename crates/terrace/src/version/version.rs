@@ -92,8 +92,9 @@ struct Step<'a, 'k> {
     place: Option<Place>,
 }
 
-/// Look-ups that wait for the processor's loads together: as many as it keeps under way at once.
-const TOGETHER: usize = 16;
+/// Look-ups that wait for the processor's loads together: as many as it keeps under way, and few
+/// enough that what was asked for is still there when it is needed.
+pub(crate) const TOGETHER: usize = 16;
 
 /// Finds the place of each of `steps` in its table and asks for what is there.
 fn ask_for_blocks(steps: &mut [Step<'_, '_>]) {

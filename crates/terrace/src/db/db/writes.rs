@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::write::batch::WriteBatch;
 
 use crate::db::db::Db;
-use crate::db::key_range::{KeyRange, prefix_end};
+use crate::db::key_range::KeyRange;
 use crate::db::options::WriteOptions;
 use crate::db::range_delete::delete_ranges;
 use crate::db::range_delete::terms::Terms;
@@ -301,8 +301,7 @@ struct NoOwnEntries<'a>(&'a Db);
 
 impl Terms for NoOwnEntries<'_> {
     fn check(&self) -> Result<()> {
-        let end = prefix_end(entry::PREFIX).unwrap_or_default();
-        match self.0.range(entry::PREFIX..end.as_slice())?.next() {
+        match self.0.prefix(entry::PREFIX)?.next() {
             None => Ok(()),
             Some(Err(error)) => Err(error),
             Some(Ok(_)) => Err(Error::invalid_argument("the range holds entries of the engine")),

@@ -51,6 +51,17 @@ pub(in crate::db) struct Files {
     pub(in crate::db) catalogue: Catalogue,
 }
 
+/// Does `work`; once more if it ran out of descriptors and `spare` has given some back.
+pub(in crate::db) fn retry_with_spared<T>(
+    mut work: impl FnMut() -> Result<T>,
+    spare: impl FnOnce() -> bool,
+) -> Result<T> {
+    match work() {
+        Err(error) if error.is_out_of_descriptors() && spare() => work(),
+        result => result,
+    }
+}
+
 impl Files {
     pub(in crate::db) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
@@ -116,13 +127,8 @@ impl Files {
     }
 
     /// Does `work`; and once more if it ran out of descriptors that tables can spare.
-    pub(in crate::db) fn sparing<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        match work() {
-            Err(error) if error.is_out_of_descriptors() && self.tables.spare_descriptors() => {
-                work()
-            }
-            result => result,
-        }
+    pub(in crate::db) fn sparing<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
+        retry_with_spared(work, || self.tables.spare_descriptors())
     }
 
     /// How tables of `level` are written.

@@ -18,7 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
 use crate::base::value_pointer::ValuePointer;
 use crate::table::{BlockSlice, TableHit};
-use crate::version::version::{Lookup, Version};
+use crate::version::version::{Lookup, TOGETHER, Version};
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
@@ -31,10 +31,8 @@ use crate::db::view::View;
 
 /// Values shorter than this are copied out of a memtable rather than pinned there.
 const PIN_FROM: usize = 4096;
-/// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under
-/// way, and few enough that what was asked for is still there when it is needed.
-const AT_ONCE: usize = 16;
-/// The same where most wait for a device, which reads for as many at once as it can.
+/// Keys that `multi_get` looks up at the same time where most wait for a device, which reads for as
+/// many at once as it can; [`TOGETHER`] otherwise.
 const AT_ONCE_FROM_DEVICE: usize = 64;
 
 /// Where a value was found.
@@ -272,7 +270,7 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
     // Keys that no memtable knows, and their places in `values`.
     let tables = &core.files.tables;
     let many = tables.exceed_memory() && tables.can_spare(AT_ONCE_FROM_DEVICE);
-    let at_once = if many { AT_ONCE_FROM_DEVICE } else { AT_ONCE };
+    let at_once = if many { AT_ONCE_FROM_DEVICE } else { TOGETHER };
     let mut left = Vec::with_capacity(at_once.min(keys.len()));
     for group in keys.chunks(at_once) {
         for key in group.iter().map(AsRef::as_ref) {

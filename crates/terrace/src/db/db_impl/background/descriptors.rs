@@ -4,15 +4,13 @@
 use crate::base::error::Result;
 
 use crate::db::db_impl::background::Background;
+use crate::db::db_impl::files::retry_with_spared;
 
 impl Background {
     /// Does `work`; where it runs out of descriptors once more with those of tables, and where that
     /// does not help, with those of logs.
     pub(in crate::db) fn sparing<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        match self.files.sparing(&mut work) {
-            Err(error) if error.is_out_of_descriptors() && self.spare_logs() => work(),
-            result => result,
-        }
+        retry_with_spared(|| self.files.sparing(&mut work), || self.spare_logs())
     }
 
     /// Closes logs that nothing is written to, the full ones once they are durable. Whether there
@@ -33,15 +31,8 @@ impl Background {
         newest: u64,
         mut work: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        match self.files.sparing(&mut work) {
-            Err(error)
-                if error.is_out_of_descriptors()
-                    && (self.logs.delete_recycled_logs() | self.close_full_logs(newest)) =>
-            {
-                work()
-            }
-            result => result,
-        }
+        let spare = || self.logs.delete_recycled_logs() | self.close_full_logs(newest);
+        retry_with_spared(|| self.files.sparing(&mut work), spare)
     }
 
     /// Closes the logs below `newest` of memtables that wait to be flushed, which are durable.
