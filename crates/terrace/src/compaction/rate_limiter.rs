@@ -4,6 +4,7 @@
 //! the rate allows for the elapsed time. A tenth of a second's worth may be written at once. Any
 //! thread.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -95,6 +96,13 @@ impl WritableFile for LimitedFile {
     fn append(&mut self, data: &[u8]) -> Result<()> {
         self.file.append(data)?;
         self.limit.pay(data.len() as u64);
+        Ok(())
+    }
+
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
+        let length = parts.iter().map(|part| part.len() as u64).sum();
+        self.file.append_parts(parts, headers)?;
+        self.limit.pay(length);
         Ok(())
     }
 

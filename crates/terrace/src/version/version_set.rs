@@ -114,6 +114,8 @@ pub(crate) struct VersionSet {
     /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST
     /// is installed.
     uncertain: Vec<u64>,
+    /// Those of edits that failed before they were written anywhere.
+    unused: Vec<u64>,
     /// Whether a failed edit may be installed after a crash.
     in_doubt: bool,
 }
@@ -149,6 +151,7 @@ impl VersionSet {
             snapshot_end: 0,
             abandoned: Vec::new(),
             uncertain: Vec::new(),
+            unused: Vec::new(),
             in_doubt: false,
         }
     }
@@ -163,6 +166,11 @@ impl VersionSet {
 
     pub(crate) fn log_number(&self) -> u64 {
         self.log_number
+    }
+
+    /// Whether an edit that failed may be installed after a crash, with the tables that it adds.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.in_doubt
     }
 
     /// Whether the MANIFEST certainly leads to no log from `number` on, so that an empty one may
@@ -203,8 +211,12 @@ impl VersionSet {
         let written = self.write(&edits);
         let edit = edits.pop().unwrap_or_default();
         if let Err(error) = written {
+            // No MANIFEST could be begun for it, and the old one can still be written to: the edit
+            // is in neither.
+            let nowhere = self.writer.is_some() && !mutated("failed-manifest");
+            let list = if nowhere { &mut self.unused } else { &mut self.uncertain };
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
-            self.uncertain.extend(
+            list.extend(
                 edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),
             );
             // Those that outputs have appended to are needed as they were.
@@ -214,7 +226,7 @@ impl VersionSet {
             let values = edit.new_value_files.iter().filter(is_new).map(|file| file.number);
             match mutated("keep-uncertain-values") {
                 true => self.obsolete_files.put_back(values.collect()),
-                false => self.uncertain.extend(values),
+                false => list.extend(values),
             }
             if mutated("keep-uncertain-tables") {
                 self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
@@ -246,13 +258,18 @@ impl VersionSet {
     /// Has tables of an edit that failed stay where they are: another edit will add them.
     pub(crate) fn keep(&mut self, tables: &[NewFile]) {
         if !mutated("keep-tables-for-the-next-edit") {
-            self.uncertain.retain(|number| !tables.iter().any(|table| table.number == *number));
+            for list in [&mut self.uncertain, &mut self.unused] {
+                list.retain(|number| !tables.iter().any(|table| table.number == *number));
+            }
         }
     }
 
     /// Makes sure that there is a MANIFEST to write to, after a failure that left none. Called
     /// before costly work whose outcome could not be recorded.
     pub(crate) fn prepare(&mut self) -> Result<()> {
+        if !mutated("unused-outputs") {
+            self.obsolete_files.put_back(std::mem::take(&mut self.unused));
+        }
         if self.writer.is_some() {
             return Ok(());
         }
@@ -285,8 +302,22 @@ impl VersionSet {
         let becomes_extended = !self.is_extended && edits.iter().any(VersionEdit::is_extended);
         // At least as much in edits as in the version, however large that is.
         let end = self.settings.max_manifest_size.max(self.snapshot_end.saturating_mul(2));
-        let has_room = |writer: &&mut LogWriter| writer.offset() < end && !becomes_extended;
-        let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edits) };
+        let has_room = |writer: &LogWriter| writer.offset() < end && !becomes_extended;
+        if !self.writer.as_ref().is_some_and(has_room) {
+            let rolled = self.roll(edits);
+            // On a full disk there may be room for an edit where there is none for a MANIFEST: the
+            // old one grows until another can be begun.
+            let goes_on = rolled.is_err()
+                && self.writer.is_some()
+                && !becomes_extended
+                && !mutated("full-manifest-ends");
+            if !goes_on {
+                return rolled;
+            }
+        }
+        let Some(writer) = self.writer.as_mut() else {
+            return Err(Error::io_message("there is no MANIFEST to write to"));
+        };
         let sync =
             |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
         let record = |edit| self.settings.encode(edit, self.is_extended);
@@ -402,6 +433,7 @@ impl VersionSet {
     /// Closes the MANIFEST. Every edit was synced when it was written. A database that was extended
     /// and has neither value files nor tables that LevelDB cannot read any more is plain again.
     pub(crate) fn close(&mut self) -> Result<()> {
+        self.obsolete_files.put_back(std::mem::take(&mut self.unused));
         if self.is_extended && !self.current.is_extended() && self.writer.is_some() {
             // It stays extended otherwise, until another edit begins a MANIFEST.
             let _ = self.roll(&[self.no_change()]);

@@ -4,6 +4,7 @@ mod crash;
 mod failing_calls;
 mod faults;
 mod frames;
+mod full_disks;
 mod hostile_values;
 mod killed;
 mod logs_of_leveldb;

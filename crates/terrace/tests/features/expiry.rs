@@ -160,6 +160,26 @@ fn readers_that_last_keep_the_time_at_which_they_began() {
     assert_eq!(stored(&db), 0);
 }
 
+/// Several keys are looked up as of one moment, by the clock too.
+#[test]
+fn keys_that_are_read_at_once_expire_at_once() {
+    let (env, db) = clocked();
+    let sessions = db.create_keyspace("s", expiring()).expect("a keyspace");
+    for flushed in [false, true] {
+        for key in ["a", "b", "c"] {
+            sessions.put_with(key, "1", ttl(1)).expect("a put");
+        }
+        if flushed {
+            db.flush().expect("a flush");
+        }
+        env.amid_the_next_look(|clock| clock.advance(MINUTE));
+        let found = sessions.multi_get(&["a", "b", "c"]).expect("a read");
+        let shown = found.iter().flatten().count();
+        assert!(shown == 0 || shown == 3, "{shown} of three, flushed: {flushed}");
+        env.advance(MINUTE * 2);
+    }
+}
+
 #[test]
 fn no_older_value_comes_back_when_one_expires() {
     let (env, db) = clocked();

@@ -339,7 +339,8 @@ impl BulkLoad {
     ///
     /// # Errors
     /// The first error of a [`put`](Self::put); `Io` if a table or the MANIFEST cannot be written;
-    /// `Closed`. Nothing of the load is visible then.
+    /// `TimedOut` if a transaction, a prepared one maybe, holds a lock on a key between the first and
+    /// the last of a table for ten seconds; `Closed`. Nothing of the load is visible then.
     pub fn finish(mut self) -> Result<LoadReport> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

@@ -1,7 +1,7 @@
 //! Takes the first or the last entry of a range out of the database.
 //!
 //! A pop is a serializable transaction: an entry that is written in front of the one it has found
-//! sends it back. All pops of an end want the same entry, so they take turns.
+//! sends it back. All pops of a range want the same entry, so they take turns.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -122,7 +122,11 @@ impl Db {
         terms: impl Fn() -> Result<()>,
     ) -> Result<Option<Entry>> {
         self.core().files.check_writable()?;
-        let turn = self.core().writes.control.pops.lock();
+        let turn = match range.start_bound() {
+            Bound::Included(from) | Bound::Excluded(from) => from.as_ref(),
+            Bound::Unbounded => &[],
+        };
+        let turn = self.core().writes.control.pop_turn(turn);
         let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
         let transact = TransactOptions::new().transaction_options(serializable);
         let is_bytewise = self.core().files.order.keys.is_bytewise();

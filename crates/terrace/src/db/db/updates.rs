@@ -14,8 +14,8 @@ impl Db {
     /// Sets `key` to what `change` makes of its value, and returns that. `None` stands for no
     /// value, on both sides.
     ///
-    /// `change` runs outside of every lock, and again if others have written the key in between. It
-    /// should do nothing but compute.
+    /// `change` runs again if others have written the key in between, and then, in the end, with the
+    /// key locked. It should do nothing but compute: writes of its own may wait for that lock.
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {

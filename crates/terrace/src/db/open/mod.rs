@@ -44,7 +44,9 @@ use crate::db::info_log;
 use crate::db::open::own_files::OwnFiles;
 use crate::db::open::recovery::{Recovered, Replay};
 use crate::db::open::set_aside::{set_aside_logs, set_aside_tables, set_aside_values};
-use crate::db::open::start::{announce, clean_up, start_writing};
+use crate::db::open::start::{
+    announce, clean_up, discard_recovered, remove_never_used, start_writing,
+};
 use crate::db::options::Options;
 use crate::db::view::View;
 use crate::db::view::catalogue::Catalogue;
@@ -130,11 +132,15 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     if !core.files.options.read_only {
         set_aside_values(&core.files, &leftovers.values_of_others)?;
         set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered)?;
+        // Recovery may need the space.
+        remove_never_used(&core, &leftovers);
+        let tables: Vec<_> = recovered.tables.iter().map(|table| table.number).collect();
         if let Err(error) = start_writing(&core, recovered, &logs) {
             // Jobs may have begun, which use what the program may take back after a failure.
             if !mutated("failed-open") {
                 core.background.stop();
             }
+            discard_recovered(&core, tables);
             return Err(error);
         }
         clean_up(&core, &leftovers);

@@ -186,13 +186,34 @@ fn continue_log(core: &DbImpl, recovered: &mut Recovered) -> Option<Commit> {
     })
 }
 
-/// Removes what earlier runs left behind. A failure leaves it to the next open.
-pub(super) fn clean_up(core: &DbImpl, leftovers: &Leftovers) {
-    let retire = |name: &String| match core.files.env.remove(&core.files.path(name)) {
+/// Removes what an earlier run left behind. A failure leaves it to the next open.
+fn retire(core: &DbImpl, name: &str) {
+    match core.files.env.remove(&core.files.path(name)) {
         Ok(()) => core.files.log(format!("retired {name}, which nothing needs")),
         Err(error) => core.files.log(format!("could not retire {name}: {error}")),
-    };
-    leftovers.never_used.iter().for_each(retire);
+    }
+}
+
+/// Removes files that no MANIFEST ever named.
+pub(super) fn remove_never_used(core: &DbImpl, leftovers: &Leftovers) {
+    leftovers.never_used.iter().for_each(|name| retire(core, name));
+}
+
+/// Removes tables that recovery made for an open that failed: the next one finds the logs, and makes
+/// them anew.
+pub(super) fn discard_recovered(core: &DbImpl, mut tables: Vec<u64>) {
+    let versions = core.background.versions.lock();
+    if versions.is_in_doubt() || mutated("tables-of-a-failed-open") {
+        return;
+    }
+    versions.current().files().for_each(|(_, file)| tables.retain(|&table| table != file.number));
+    core.files.obsolete_files.put_back(tables);
+    drop(versions);
+    core.files.purge();
+}
+
+/// Removes files that the MANIFEST has given up. A failure leaves them to the next open.
+pub(super) fn clean_up(core: &DbImpl, leftovers: &Leftovers) {
     if leftovers.given_up.is_empty() {
         return;
     }
@@ -202,7 +223,7 @@ pub(super) fn clean_up(core: &DbImpl, leftovers: &Leftovers) {
         core.background.versions.lock().prepare()
     };
     match prepared {
-        Ok(()) => leftovers.given_up.iter().for_each(retire),
+        Ok(()) => leftovers.given_up.iter().for_each(|name| retire(core, name)),
         Err(error) => core.files.log(format!("obsolete files are kept: {error}")),
     }
 }

@@ -1,5 +1,7 @@
 //! Reads of values that may expire.
 
+use std::cell::OnceCell;
+
 use crate::base::error::Result;
 
 use crate::db::db_impl::DbImpl;
@@ -15,11 +17,23 @@ pub(in crate::db) fn shown<'v>(
     stored: &'v [u8],
     options: &ReadOptions,
 ) -> Result<Option<&'v [u8]>> {
+    shown_at_once(core, key, stored, options, &OnceCell::new())
+}
+
+/// As [`shown`], for a read of several keys, which keeps in `now` the time at which it sees all.
+#[inline]
+pub(in crate::db) fn shown_at_once<'v>(
+    core: &DbImpl,
+    key: &[u8],
+    stored: &'v [u8],
+    options: &ReadOptions,
+    now: &OnceCell<u64>,
+) -> Result<Option<&'v [u8]>> {
     // Only keys of keyspaces begin so.
     if key.first() != Some(&b'!') || options.stored_values {
         return Ok(Some(stored));
     }
-    shown_in_keyspace(core, key, stored, options)
+    shown_in_keyspace(core, key, stored, options, now)
 }
 
 /// Whether a read of `key` would first have to read the catalogue.
@@ -33,13 +47,14 @@ fn shown_in_keyspace<'v>(
     key: &[u8],
     stored: &'v [u8],
     options: &ReadOptions,
+    now: &OnceCell<u64>,
 ) -> Result<Option<&'v [u8]>> {
     if !expires(core, key)? {
         return Ok(Some(stored));
     }
     let read_time = options.snapshot.as_ref().and_then(|snapshot| snapshot.read_time());
-    let now = || core.files.catalogue.now(core.files.env.as_ref());
-    Ok(shown_at(key, stored, read_time.map_or_else(now, ReadTime::millis)))
+    let present = || *now.get_or_init(|| core.files.catalogue.now(core.files.env.as_ref()));
+    Ok(shown_at(key, stored, read_time.map_or_else(present, ReadTime::millis)))
 }
 
 /// Whether the value of `key` may have a trailer that a read with `options` looks at.

@@ -12,6 +12,7 @@ pub(super) mod read_options;
 mod sampling;
 pub(super) mod snapshot;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::version::version::{Lookup, TOGETHER, Version};
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
 use crate::db::db_impl::files::Files;
-use crate::db::read::expiring::{may_expire, needs_catalogue, shown};
+use crate::db::read::expiring::{may_expire, needs_catalogue, shown, shown_at_once};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::read_options::ReadOptions;
 use crate::db::read::sampling::{is_sampled, sample_read};
@@ -262,8 +263,12 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
     options: &ReadOptions,
 ) -> Result<Vec<Option<Vec<u8>>>> {
     let (view, sequence) = present(core, options)?;
+    let now = OnceCell::new();
     let value = |key: &[u8], found: Option<Found<'_>>| match found {
-        Some(found) => Ok(shown(core, key, found.as_slice(), options)?.map(<[u8]>::to_vec)),
+        Some(found) => {
+            let shown = shown_at_once(core, key, found.as_slice(), options, &now)?;
+            Ok(shown.map(<[u8]>::to_vec))
+        }
         None => Result::Ok(None),
     };
     let mut values = Vec::with_capacity(keys.len());

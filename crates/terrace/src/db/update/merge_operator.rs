@@ -29,8 +29,8 @@ use crate::base::error::{Error, Result};
 pub trait MergeOperator {
     /// Returns the new value of `key`, which has `value`, or none.
     ///
-    /// Called outside of every lock, on the thread that merges, and again if others have written
-    /// the key in between: for the same arguments it returns the same.
+    /// Called on the thread that merges, and again if others have written the key in between, in
+    /// the end with the key locked: for the same arguments it returns the same.
     ///
     /// # Errors
     /// Any error ends the write, and nothing is changed.

@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //! 1. Between the check and the write no other writer writes.
-//! 2. Functions and operators of the caller run outside of every lock.
+//! 2. Functions and operators of the caller run outside of every lock but, once others have
+//!    overtaken them often, that of the key.
 
 mod merge_operator;
 

@@ -85,6 +85,7 @@ impl Background {
             edit.new_files.push(file.record(plan.output_level));
         } else {
             self.versions.lock().prepare()?;
+            self.files.purge();
             let (snapshots, _) = self.views.snapshots.all(|| self.views.visible_sequence());
             newest_kept = snapshots.last().copied();
             let job = self.job_of(plan, version, snapshots, filter.clone(), reservation);

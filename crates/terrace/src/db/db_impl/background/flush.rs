@@ -78,6 +78,8 @@ impl Background {
     fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>, number: u64) -> Result<()> {
         let start = self.files.env.now_micros();
         self.versions.lock().prepare()?;
+        // What an attempt that failed has left, if anything: this one needs the space.
+        self.files.purge();
         // A table is written as they say, and what expires in an idle database is looked for. Where
         // they cannot be read that is no reason to fail.
         let may_have_catalogue =
