@@ -147,6 +147,48 @@ pub(crate) fn malloc_copy(bytes: &[u8]) -> *mut c_char {
     copy.cast()
 }
 
+/// As [`malloc_copy`], for a key or a value: a null pointer would say that there is none.
+///
+/// # Errors
+/// `Io` if there is no memory for it.
+pub(crate) fn copied(bytes: &[u8]) -> Result<*mut c_char> {
+    let copy = malloc_copy(bytes);
+    if copy.is_null() {
+        return Err(Error::io_message(format!("no memory for a copy of {} bytes", bytes.len())));
+    }
+    Ok(copy)
+}
+
+/// Where a caller wants a copy and its length; nowhere if the first is null.
+pub(crate) type Place = (*mut *mut c_char, *mut usize);
+
+/// Stores copies of `key` and `value`, both or none.
+///
+/// # Errors
+/// As [`copied`].
+///
+/// # Safety
+/// The places are null or may be written.
+pub(crate) unsafe fn store_entry(key: &[u8], value: &[u8], places: [Place; 2]) -> Result<()> {
+    let wanted = |(place, _): Place, bytes| (!place.is_null()).then(|| copied(bytes)).transpose();
+    let key_copy = wanted(places[0], key)?;
+    let value_copy = wanted(places[1], value).inspect_err(|_| {
+        // SAFETY: nobody else knows this memory from `malloc`.
+        unsafe { libc::free(key_copy.unwrap_or(ptr::null_mut()).cast()) };
+    })?;
+    let copies = [(key_copy, key.len()), (value_copy, value.len())];
+    for ((copy, length), (place, length_place)) in copies.into_iter().zip(places) {
+        if let Some(copy) = copy {
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                store(place, copy);
+                store(length_place, length);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A copy of `text` as a C string in memory from `malloc`. A zero in the text ends it early.
 pub(crate) fn malloc_c_string(text: &[u8]) -> *mut c_char {
     let mut terminated = Vec::with_capacity(text.len() + 1);

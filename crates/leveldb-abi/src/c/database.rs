@@ -14,9 +14,7 @@ use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use super::snapshot::CSnapshot;
 use crate::guard::export;
-use crate::memory::{
-    argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store,
-};
+use crate::memory::{argument, bytes, c_string, copied, hand_out, malloc_c_string, release, store};
 use crate::options::{Settings, path};
 use crate::trace::{self, Trace};
 
@@ -131,17 +129,14 @@ export! {
         store(vallen, 0);
         reporting(errptr, || {
             let Database { db, trace } = required(db, "db")?;
-            let copy = |value: &[u8]| (malloc_copy(value), value.len());
+            let copy = |value: &[u8]| copied(value).map(|copy| (copy, value.len()));
             let key = argument(key, keylen, "key")?;
             trace.iter().for_each(|trace| trace.get(key));
             let found = abi::get_with(db, key, &read_options(options), copy)?;
-            Ok(match found {
-                Some((value, length)) => {
-                    store(vallen, length);
-                    value
-                }
-                None => ptr::null_mut(),
-            })
+            let Some(found) = found else { return Ok(ptr::null_mut()) };
+            let (value, length) = found?;
+            store(vallen, length);
+            Ok(value)
         })
     }
 

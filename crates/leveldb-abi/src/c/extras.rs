@@ -12,7 +12,7 @@ use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
 use crate::memory::{
-    address, argument, bytes, c_string, hand_out, key_range, malloc_copy, optional, release, store,
+    address, argument, bytes, c_string, copied, hand_out, key_range, optional, release, store,
 };
 use crate::options::path;
 
@@ -123,9 +123,19 @@ export! {
             let keys = keys.collect::<Result<Vec<_>>>()?;
             let found = db.multi_get_with(&keys, &read_options(options))?;
             for (at, value) in found.iter().enumerate() {
-                if let Some(value) = value {
-                    values.add(at).write(malloc_copy(value));
-                    value_lengths.add(at).write(value.len());
+                let Some(value) = value else { continue };
+                match copied(value) {
+                    Ok(copy) => {
+                        values.add(at).write(copy);
+                        value_lengths.add(at).write(value.len());
+                    }
+                    Err(error) => {
+                        for earlier in 0..at {
+                            libc::free(values.add(earlier).replace(ptr::null_mut()).cast());
+                            value_lengths.add(earlier).write(0);
+                        }
+                        return Err(error);
+                    }
                 }
             }
             Ok(())

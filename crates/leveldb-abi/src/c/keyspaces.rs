@@ -13,7 +13,7 @@ use super::iterator::Iterator;
 use super::options::{CReadOptions, CWriteOptions};
 use crate::guard::export;
 use crate::memory::{
-    argument, c_string, hand_out, key_range, malloc_c_string, malloc_copy, release, store,
+    argument, c_string, copied, hand_out, key_range, malloc_c_string, release, store, store_entry,
 };
 
 /// `terrace_ttl_never`; zero is the keyspace's default.
@@ -239,8 +239,9 @@ export! {
             let key = argument(key, keylen, "key")?;
             let value = required(keyspace, "keyspace")?.0.get_with(key, &options)?;
             let Some(value) = value else { return Ok(ptr::null_mut()) };
+            let copy = copied(&value)?;
             store(vallen, value.len());
-            Ok(malloc_copy(&value))
+            Ok(copy)
         })
     }
 
@@ -280,15 +281,7 @@ export! {
             let (key, value) = (argument(key, keylen, "key")?, argument(val, vallen, "value")?);
             let options = put_options(ptr::null(), ttl_millis);
             let (key, value) = required(keyspace, "keyspace")?.0.entry(key, value, options)?;
-            for (bytes, place, length) in
-                [(key, full_key, full_keylen), (value, stored, stored_len)]
-            {
-                if !place.is_null() {
-                    store(place, malloc_copy(&bytes));
-                    store(length, bytes.len());
-                }
-            }
-            Ok(())
+            store_entry(&key, &value, [(full_key, full_keylen), (stored, stored_len)])
         })
     }
 

@@ -10,6 +10,9 @@ use super::options::COptions;
 use crate::guard::export;
 use crate::memory::{address, argument};
 
+/// A program's function that looks at a prepared transaction and says whether to go on.
+type Visitor = extern "C-unwind" fn(*mut c_void, *const c_char, usize, usize, u8) -> u8;
+
 /// Whether there was a transaction to decide.
 fn found(decided: Result<()>) -> Result<u8> {
     match decided {
@@ -30,7 +33,7 @@ export! {
     /// Hands the prepared transactions to a function.
     fn terrace_prepared_list(
         db: *mut Database, state: *mut c_void,
-        visit: Option<extern "C" fn(*mut c_void, *const c_char, usize, usize, u8) -> u8>,
+        visit: Option<Visitor>,
         errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {

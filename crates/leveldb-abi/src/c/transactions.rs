@@ -10,7 +10,7 @@ use super::database::{Database, write_options};
 use super::error::{report, reporting, required};
 use super::options::CWriteOptions;
 use crate::guard::{export, guarded};
-use crate::memory::{address, argument, hand_out, key_range, malloc_copy, release, store};
+use crate::memory::{address, argument, copied, hand_out, key_range, release, store};
 
 /// `terrace_transaction_serializable` and `terrace_transaction_locking`.
 const SERIALIZABLE: c_int = 1;
@@ -20,6 +20,9 @@ const LOCKING: c_int = 2;
 const COMMITTED: c_int = 0;
 const RUN_AGAIN: c_int = 1;
 const FAILED: c_int = 2;
+
+/// A program's function that looks at an entry and says whether to go on.
+type Visitor = extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
 
 /// `terrace_transaction_t`.
 #[derive(Debug)]
@@ -45,11 +48,12 @@ unsafe fn transaction<'a>(transaction: *mut CTransaction) -> Result<&'a mut Tran
 ///
 /// # Safety
 /// `length` is null or may be written.
-unsafe fn hand_out_value(value: Option<Vec<u8>>, length: *mut usize) -> *mut c_char {
-    let Some(value) = value else { return ptr::null_mut() };
+unsafe fn hand_out_value(value: Option<Vec<u8>>, length: *mut usize) -> Result<*mut c_char> {
+    let Some(value) = value else { return Ok(ptr::null_mut()) };
+    let copy = copied(&value)?;
     // SAFETY: guaranteed by the caller.
     unsafe { store(length, value.len()) };
-    malloc_copy(&value)
+    Ok(copy)
 }
 
 /// Ends a transaction by `commit`, which takes it, or says why it cannot.
@@ -114,7 +118,7 @@ export! {
         store(vallen, 0);
         reporting(errptr, || {
             let value = transaction(txn)?.get(argument(key, keylen, "key")?)?;
-            Ok(hand_out_value(value, vallen))
+            hand_out_value(value, vallen)
         })
     }
 
@@ -126,7 +130,7 @@ export! {
         store(vallen, 0);
         reporting(errptr, || {
             let value = transaction(txn)?.get_for_update(argument(key, keylen, "key")?)?;
-            Ok(hand_out_value(value, vallen))
+            hand_out_value(value, vallen)
         })
     }
 
@@ -134,7 +138,7 @@ export! {
     fn terrace_transaction_scan(
         txn: *mut CTransaction, start_key: *const c_char, start_key_len: usize,
         limit_key: *const c_char, limit_key_len: usize, state: *mut c_void,
-        visit: Option<extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8>,
+        visit: Option<Visitor>,
         errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {

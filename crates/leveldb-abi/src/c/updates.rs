@@ -3,16 +3,16 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use terrace::{Counter, Error};
+use terrace::{Counter, Db, Error, Result, WriteOptions};
 
 use super::database::{Database, write_options};
 use super::error::{reporting, required};
 use super::options::CWriteOptions;
 use crate::guard::export;
-use crate::memory::{address, argument, bytes, key_range, malloc_copy, optional, store};
+use crate::memory::{Place, address, argument, bytes, key_range, optional, store, store_entry};
 
 /// A program's function that makes a value of a value.
-type Change = extern "C" fn(
+type Change = extern "C-unwind" fn(
     state: *mut c_void,
     value: *const c_char,
     length: usize,
@@ -38,25 +38,24 @@ unsafe fn changed(change: Change, state: *mut c_void, value: Option<&[u8]>) -> O
     }
 }
 
-/// Hands out a popped entry. Returns whether there was one.
+/// Hands out a popped entry, or puts it back.
 ///
 /// # Safety
 /// The places are null or may be written.
-unsafe fn hand_out_entry(
-    entry: Option<(Vec<u8>, Vec<u8>)>,
-    places: [(*mut *mut c_char, *mut usize); 2],
-) -> u8 {
-    let Some((key, value)) = entry else { return 0 };
-    for (bytes, (place, length)) in [key, value].iter().zip(places) {
-        if !place.is_null() {
-            // SAFETY: guaranteed by the caller.
-            unsafe {
-                store(place, malloc_copy(bytes));
-                store(length, bytes.len());
-            }
-        }
-    }
-    1
+unsafe fn hand_out_popped(
+    db: &Db,
+    (key, value): (Vec<u8>, Vec<u8>),
+    options: WriteOptions,
+    places: [Place; 2],
+) -> Result<()> {
+    // SAFETY: guaranteed by the caller.
+    let Err(error) = (unsafe { store_entry(&key, &value, places) }) else { return Ok(()) };
+    let fate = match db.insert_if_absent_with(&key, &value, options) {
+        Ok(true) => "the entry is back in the database".to_owned(),
+        Ok(false) => "the entry is lost: its key has a new value".to_owned(),
+        Err(second) => format!("the entry is lost: {second}"),
+    };
+    Err(Error::io_message(format!("{}; {fate}", error.message())))
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +73,7 @@ unsafe fn pop(
     options: *const CWriteOptions,
     start: (*const c_char, usize),
     limit: (*const c_char, usize),
-    places: [(*mut *mut c_char, *mut usize); 2],
+    places: [Place; 2],
     errptr: *mut *mut c_char,
 ) -> u8 {
     // SAFETY: guaranteed by the caller.
@@ -91,7 +90,9 @@ unsafe fn pop(
                 End::First => db.pop_first_in::<&[u8]>(range, options),
                 End::Last => db.pop_last_in::<&[u8]>(range, options),
             };
-            Ok(hand_out_entry(entry?, places))
+            let Some(entry) = entry? else { return Ok(0) };
+            hand_out_popped(db, entry, options, places)?;
+            Ok(1)
         })
     }
 }

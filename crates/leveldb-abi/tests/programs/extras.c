@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <terrace/c.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                      \
   do {                                                        \
@@ -528,6 +530,47 @@ static void ValueLog(const char* dir) {
   leveldb_options_destroy(options);
 }
 
+/* Lack of memory for a value is an error, not a key without one. */
+static void NoMemory(const char* dir) {
+  char name[1000];
+  snprintf(name, sizeof(name), "%s/no-memory", dir);
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_options_set_write_buffer_size(options, (size_t)256 << 20);
+  leveldb_t* db = leveldb_open(options, name, &err);
+  OK;
+  leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  const size_t size = (size_t)64 << 20;
+  char* value = calloc(1, size);
+  leveldb_put(db, write, "key", 3, value, size, &err);
+  free(value);
+  OK;
+
+  unsigned long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1);
+  fclose(file);
+  struct rlimit before;
+  CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+  struct rlimit limit = before;
+  limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + size / 4;
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  size_t length = 1;
+  CHECK(leveldb_get(db, read, "key", 3, &length, &err) == NULL);
+  CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(length == 0);
+  REFUSED("no memory for a copy of 67108864 bytes");
+  value = leveldb_get(db, read, "key", 3, &length, &err);
+  CHECK(value != NULL && length == size);
+  OK;
+  leveldb_free(value);
+  leveldb_writeoptions_destroy(write);
+  leveldb_readoptions_destroy(read);
+  leveldb_options_destroy(options);
+  leveldb_close(db);
+}
+
 /* Whether LevelDB refuses the database: its MANIFEST bears another name. */
 static int IsExtended(const char* name) {
   char path[1100];
@@ -779,6 +822,7 @@ int main(int argc, char** argv) {
   Nulls();
   TwoPhases(argv[1]);
   ValueLog(argv[1]);
+  NoMemory(argv[1]);
   Compressions(argv[1]);
 
   leveldb_logger_t* logger = terrace_logger_create(&lines, Destroy, Log);
