@@ -95,7 +95,7 @@ fn close_database<'local>(
     transaction::close_all_of(database);
     bulk::close_all_of(database);
     // Closing waits for jobs.
-    open.env.resume();
+    open.env.end();
     open.db.clone().close().or_else(|error| {
         check(&open.failure)?;
         Err(Failure::from(error))

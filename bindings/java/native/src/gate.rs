@@ -16,6 +16,8 @@ use crate::comparator_failure::ComparatorFailure;
 #[derive(Default)]
 struct Jobs {
     suspended: bool,
+    /// The database is closing, and waits for its jobs: they are not suspended any more.
+    ended: bool,
     running: usize,
     waiting: Vec<(Priority, Job)>,
 }
@@ -56,10 +58,13 @@ impl GatedEnv {
     }
 
     /// Begins no more jobs, and waits until none is running, at most for `time`. Returns whether
-    /// none is.
+    /// none is. Once the gate is open for good, does nothing and returns false.
     pub(crate) fn suspend(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         let mut jobs = self.gate.lock();
+        if jobs.ended {
+            return false;
+        }
         jobs.suspended = true;
         while jobs.running > 0 {
             let left = end.saturating_duration_since(Instant::now());
@@ -74,9 +79,19 @@ impl GatedEnv {
 
     /// Begins the jobs that waited, and those to come.
     pub(crate) fn resume(&self) {
+        self.open_gate(false);
+    }
+
+    /// As [`resume`](Self::resume), for good.
+    pub(crate) fn end(&self) {
+        self.open_gate(true);
+    }
+
+    fn open_gate(&self, for_good: bool) {
         let waiting = {
             let mut jobs = self.gate.lock();
             jobs.suspended = false;
+            jobs.ended |= for_good;
             std::mem::take(&mut jobs.waiting)
         };
         waiting.into_iter().for_each(|(priority, job)| self.begin(priority, job));
@@ -220,6 +235,11 @@ impl Env for GatedEnv {
         self.begin(priority, job);
     }
 
+    /// Not suspended: what is due by time only decides which work there is.
+    fn schedule_after(&self, delay: Duration, job: Job) -> bool {
+        self.inner.schedule_after(delay, job)
+    }
+
     fn yield_to_flushes(&self) {
         self.inner.yield_to_flushes();
     }
@@ -246,5 +266,43 @@ impl Env for GatedEnv {
 
     fn process_generation(&self) -> u64 {
         self.inner.process_generation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn env() -> GatedEnv {
+        GatedEnv::new(Arc::default())
+    }
+
+    #[test]
+    fn what_is_due_by_time_alone_runs() {
+        let (done, runs) = channel();
+        let job = move || done.send(()).unwrap();
+        assert!(env().schedule_after(Duration::from_millis(1), Box::new(job)));
+        runs.recv_timeout(LONG).unwrap();
+    }
+
+    #[test]
+    fn jobs_run_once_the_database_closes_whoever_suspends_them() {
+        let env = env();
+        assert!(env.suspend(LONG));
+        let (done, runs) = channel();
+        for _ in 0..2 {
+            let done = done.clone();
+            env.schedule(Priority::Compaction, Box::new(move || done.send(()).unwrap()));
+        }
+        env.end();
+        assert!(!env.suspend(LONG));
+        env.schedule(Priority::Flush, Box::new(move || done.send(()).unwrap()));
+        for _ in 0..3 {
+            runs.recv_timeout(LONG).unwrap();
+        }
     }
 }

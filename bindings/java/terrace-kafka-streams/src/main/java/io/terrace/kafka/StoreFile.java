@@ -154,10 +154,11 @@ final class StoreFile implements AutoCloseable {
         return bytes;
     }
 
+    /** Arrays go in and out as copies: a program may write into its own ones at any time. */
     synchronized byte[] get(Bytes key) {
         byte[] written = buffer.get(key);
         if (written != null) {
-            return written == DELETED ? null : written;
+            return written == DELETED ? null : written.clone();
         }
         try {
             return db.get(data(key));
@@ -168,9 +169,9 @@ final class StoreFile implements AutoCloseable {
 
     /** Sets a key; removes it if the value is null. */
     synchronized void put(Bytes key, byte[] value) {
-        // An empty value is a value: it must not be taken for the marker.
-        byte[] kept = value == null ? DELETED : value.length == 0 ? new byte[0] : value;
-        byte[] before = buffer.put(key, kept);
+        // A copy of an empty value is not the marker.
+        byte[] kept = value == null ? DELETED : value.clone();
+        byte[] before = buffer.put(Bytes.wrap(key.get().clone()), kept);
         buffered += size(key, kept) - (before == null ? 0 : size(key, before));
         if (buffered > limit) {
             spill();

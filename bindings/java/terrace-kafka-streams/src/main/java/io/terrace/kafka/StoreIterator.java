@@ -91,7 +91,9 @@ final class StoreIterator implements KeyValueIterator<Bytes, byte[]> {
                 nextStored = null;
             }
             if (nextBuffered.getValue() != StoreFile.DELETED) {
-                next = KeyValue.pair(nextBuffered.getKey(), nextBuffered.getValue());
+                next = KeyValue.pair(
+                        Bytes.wrap(nextBuffered.getKey().get().clone()),
+                        nextBuffered.getValue().clone());
             }
             nextBuffered = null;
         }

@@ -136,6 +136,9 @@ abstract class TerraceStateStore implements StateStore {
     /** What a record of the changelog is in the file; null to leave it out. */
     abstract KeyValue<Bytes, byte[]> restored(ConsumerRecord<byte[], byte[]> record);
 
+    /** Called when entries that {@link #restored(ConsumerRecord)} returned are in the file. */
+    void restored(List<KeyValue<Bytes, byte[]>> entries) {}
+
     /** A store that was closed is opened again, as Kafka's own segments are. */
     private synchronized void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
         if (file == null) {
@@ -150,6 +153,7 @@ abstract class TerraceStateStore implements StateStore {
         List<KeyValue<Bytes, byte[]>> entries =
                 records.stream().map(this::restored).filter(Objects::nonNull).toList();
         file().restore(entries);
+        restored(entries);
     }
 
     /** The open file. */

@@ -7,6 +7,7 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -27,17 +28,25 @@ import org.apache.kafka.streams.state.internals.StoreQueryUtils;
  * A persistent versioned key-value store on Terrace: of every key its versions by their time, each
  * with a first byte that says whether it is a deletion.
  *
- * <p>Versions that have ended before the history that is kept are removed when their key is written
- * again.
+ * <p>Behind the versions the file has, for each second, the versions that end in it: those that
+ * another version follows, and deletions. Once the history that is kept begins behind that second,
+ * they are removed.
  */
 class TerraceVersionedStore extends TerraceStateStore
         implements VersionedKeyValueStore<Bytes, byte[]> {
     private static final byte VALUE = 1;
     private static final byte[] DELETION = {0};
+    private static final byte[] NOTHING = {};
     private static final long NONE = -1;
+    /** The first part of keys: that of versions, and the first of those for the ends. */
+    private static final long VERSIONS = 0;
+    private static final long ENDS = 1;
+    private static final long END_INTERVAL = 1000;
 
     private final long history;
     private volatile long streamTime = NONE;
+    /** Versions whose end comes before this one have been removed since the file was opened. */
+    private long removedTo = ENDS;
 
     TerraceVersionedStore(String name, long history) {
         super(name);
@@ -56,7 +65,12 @@ class TerraceVersionedStore extends TerraceStateStore
     }
 
     private static Bytes entry(Bytes key, long time) {
-        return Keys.of(0, key, time, 0);
+        return Keys.of(VERSIONS, key, time, 0);
+    }
+
+    /** The note that the version of a time ends at another one. */
+    private static Bytes ending(Bytes key, long time, long end) {
+        return Keys.of(ENDS + Math.max(0, end) / END_INTERVAL, key, time, 0);
     }
 
     private static byte[] stored(byte[] value) {
@@ -71,7 +85,12 @@ class TerraceVersionedStore extends TerraceStateStore
 
     @Override
     String kind() {
-        return "versioned";
+        return "versioned, with ends";
+    }
+
+    @Override
+    void opened(StoreFile opened) {
+        removedTo = ENDS;
     }
 
     @Override
@@ -84,23 +103,43 @@ class TerraceVersionedStore extends TerraceStateStore
         return KeyValue.pair(entry(key, record.timestamp()), stored(record.value()));
     }
 
+    @Override
+    void restored(List<KeyValue<Bytes, byte[]>> entries) {
+        List<KeyValue<Bytes, byte[]>> more = new ArrayList<>();
+        BiConsumer<Bytes, byte[]> writes = (key, value) -> more.add(KeyValue.pair(key, value));
+        for (KeyValue<Bytes, byte[]> restored : entries) {
+            Bytes key = Keys.parse(restored.key.get()).key();
+            Version version = version(restored);
+            noteEnds(key, version, true, at(key, version.time() - 1), writes);
+        }
+        removeEnded(writes);
+        file().restore(more);
+    }
+
     /** The first version behind a time; null if there is none. */
     private Version after(Bytes key, long time) {
         if (time == Long.MAX_VALUE) {
             return null;
         }
         try (StoreIterator versions = iterator(
-                Keys.lower(0, key, time + 1), Keys.after(0, key), true)) {
+                Keys.lower(VERSIONS, key, time + 1), Keys.after(VERSIONS, key), true)) {
             return versions.hasNext() ? version(versions.next()) : null;
         }
     }
 
     /** The last version at or before a time; null if there is none. */
     private Version at(Bytes key, long time) {
-        Bytes end = time == Long.MAX_VALUE ? Keys.after(0, key) : Keys.lower(0, key, time + 1);
-        try (StoreIterator versions = iterator(Keys.lower(0, key, 0), end, false)) {
+        Bytes end = end(key, time);
+        try (StoreIterator versions = iterator(Keys.lower(VERSIONS, key, 0), end, false)) {
             return versions.hasNext() ? version(versions.next()) : null;
         }
+    }
+
+    /** The first key behind the versions of a key at or before a time. */
+    private static Bytes end(Bytes key, long time) {
+        return time == Long.MAX_VALUE
+                ? Keys.after(VERSIONS, key)
+                : Keys.lower(VERSIONS, key, time + 1);
     }
 
     private static Version version(KeyValue<Bytes, byte[]> entry) {
@@ -117,30 +156,65 @@ class TerraceVersionedStore extends TerraceStateStore
             return PUT_RETURN_CODE_NOT_PUT;
         }
         streamTime = Math.max(streamTime, timestamp);
-        file().put(entry(key, timestamp), stored(value));
-        expire(key);
+        Version before = at(key, timestamp);
+        boolean again = before != null && before.time() == timestamp;
+        Version version = new Version(timestamp, stored(value));
+        file().put(entry(key, timestamp), version.stored());
+        boolean replacesDeletion = again && before.isDeletion();
+        Version next =
+                noteEnds(key, version, replacesDeletion, again ? null : before, file()::put);
+        removeEnded(file()::put);
         updatePosition();
-        Version next = after(key, timestamp);
         return next == null ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : next.time();
     }
 
-    /** Removes versions that no read can ask for any more. */
-    private void expire(Bytes key) {
-        long oldest = streamTime - history;
-        if (oldest <= 0) {
-            return;
-        }
-        List<Bytes> expired = new ArrayList<>();
-        try (StoreIterator versions = iterator(
-                Keys.lower(0, key, 0), Keys.lower(0, key, oldest + 1), true)) {
-            while (versions.hasNext()) {
-                expired.add(versions.next().key);
+    /**
+     * Notes where a version ends that was put, and the one before it. Returns the next version,
+     * null if there is none.
+     *
+     * @param replacesDeletion whether a deletion of the same time may have been noted
+     * @param before the version before it; null if there is none, or if its end is known
+     */
+    private Version noteEnds(
+            Bytes key,
+            Version version,
+            boolean replacesDeletion,
+            Version before,
+            BiConsumer<Bytes, byte[]> writes) {
+        long time = version.time();
+        Version next = after(key, time);
+        if (version.isDeletion()) {
+            writes.accept(ending(key, time, time), NOTHING);
+        } else {
+            if (replacesDeletion) {
+                writes.accept(ending(key, time, time), null);
+            }
+            if (next != null) {
+                writes.accept(ending(key, time, next.time()), NOTHING);
             }
         }
-        // The last one is valid at that time.
-        for (int i = 0; i < expired.size() - 1; i++) {
-            file().put(expired.get(i), null);
+        if (before != null && !before.isDeletion()) {
+            writes.accept(ending(key, before.time(), time), NOTHING);
         }
+        return next;
+    }
+
+    /** Removes versions that no read can ask for any more. */
+    private void removeEnded(BiConsumer<Bytes, byte[]> writes) {
+        long live = ENDS + Math.floorDiv(streamTime - history, END_INTERVAL);
+        if (live <= removedTo) {
+            return;
+        }
+        Bytes from = Keys.segment(removedTo);
+        Bytes to = Keys.segment(live);
+        try (StoreIterator ends = iterator(from, to, true)) {
+            while (ends.hasNext()) {
+                Keys.Parts ended = Keys.parse(ends.next().key.get());
+                writes.accept(entry(ended.key(), ended.first()), null);
+            }
+        }
+        file().expire(from, to);
+        removedTo = live;
     }
 
     @Override
@@ -198,8 +272,8 @@ class TerraceVersionedStore extends TerraceStateStore
         if (to < 0 || to < kept && next != null) {
             return found;
         }
-        Bytes end = to == Long.MAX_VALUE ? Keys.after(0, key) : Keys.lower(0, key, to + 1);
-        try (StoreIterator versions = iterator(Keys.lower(0, key, 0), end, false)) {
+        Bytes end = end(key, to);
+        try (StoreIterator versions = iterator(Keys.lower(VERSIONS, key, 0), end, false)) {
             while (versions.hasNext() && (next == null || next.time() > Math.max(from, kept))) {
                 Version version = version(versions.next());
                 if (!version.isDeletion()) {

@@ -9,8 +9,10 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -63,6 +65,28 @@ class CommitTest {
         assertEquals(100, store.committedOffset(CHANGELOG));
         assertEquals(
                 Position.emptyPosition().withComponent("topic", 0, 7), store.getPosition());
+        store.close();
+    }
+
+    @Test
+    void a_program_may_write_into_its_arrays() {
+        KeyValueStore<Bytes, byte[]> store = open(AT_LEAST_ONCE);
+        byte[] name = {1};
+        byte[] value = {1};
+        store.put(Bytes.wrap(name), value);
+        name[0] = 9;
+        value[0] = 9;
+        Bytes key = Bytes.wrap(new byte[] {1});
+        store.get(key)[0] = 9;
+        try (KeyValueIterator<Bytes, byte[]> entries = store.all()) {
+            KeyValue<Bytes, byte[]> entry = entries.next();
+            assertEquals(key, entry.key);
+            entry.key.get()[0] = 9;
+            entry.value[0] = 9;
+        }
+        assertArrayEquals(new byte[] {1}, store.get(key));
+        store.commit(Map.of());
+        assertArrayEquals(new byte[] {1}, store.get(key));
         store.close();
     }
 

@@ -145,6 +145,76 @@ class ExpiryTest {
         store.close();
     }
 
+    private static TerraceVersionedStore openVersioned(File directory) {
+        TerraceVersionedStore store =
+                new TerraceVersionedStore("store", Duration.ofMinutes(1).toMillis());
+        store.init(Contexts.context(directory, AT_LEAST_ONCE), store);
+        return store;
+    }
+
+    private static int stored(TerraceVersionedStore store) {
+        int stored = 0;
+        try (StoreIterator entries = store.file().range(null, null, true)) {
+            while (entries.hasNext()) {
+                entries.next();
+                stored++;
+            }
+        }
+        return stored;
+    }
+
+    @Test
+    void versions_go_once_no_read_can_ask_for_them() {
+        TerraceVersionedStore store = openVersioned(directory);
+        Bytes kept = Bytes.wrap("kept".getBytes());
+        store.put(kept, VALUE, 0);
+        long time = 0;
+        for (int i = 0; i < 2000; i++) {
+            time += 1000;
+            Bytes key = Bytes.wrap(("key" + i).getBytes());
+            store.put(key, VALUE, time);
+            store.put(key, null, time + 1);
+            store.put(KEY, VALUE, time);
+            if (i % 100 == 0) {
+                store.commit(Map.of());
+            }
+        }
+        store.commit(Map.of());
+        // Of each of the last 60 seconds three versions and as many ends.
+        int stored = stored(store);
+        assertTrue(stored < 500, () -> stored + " entries");
+        assertArrayEquals(VALUE, store.get(kept).value());
+        assertArrayEquals(VALUE, store.get(kept, time - 1000).value());
+        assertEquals(time - 5000, store.get(KEY, time - 4500).timestamp());
+        assertArrayEquals(VALUE, store.get(Bytes.wrap("key1990".getBytes()), 1991_000).value());
+        store.close();
+        // What was there before is found by an open store, too.
+        store = openVersioned(directory);
+        store.put(kept, null, time + Duration.ofHours(1).toMillis());
+        store.put(KEY, null, time + Duration.ofHours(1).toMillis());
+        store.put(kept, VALUE, time + Duration.ofHours(2).toMillis());
+        store.commit(Map.of());
+        assertEquals(1, stored(store));
+        store.close();
+    }
+
+    /** A deletion that is replaced at its own time ends nothing. */
+    @Test
+    void a_version_that_replaces_a_deletion_stays() {
+        TerraceVersionedStore store = openVersioned(directory);
+        store.put(KEY, null, 5000);
+        store.put(KEY, VALUE, 5000);
+        Bytes other = Bytes.wrap("other".getBytes());
+        store.put(other, VALUE, 5000);
+        store.put(other, null, 5000);
+        store.put(Bytes.wrap("last".getBytes()), VALUE, LATER);
+        store.commit(Map.of());
+        assertArrayEquals(VALUE, store.get(KEY).value());
+        assertNull(store.get(other));
+        assertEquals(2, stored(store));
+        store.close();
+    }
+
     @Test
     void the_count_of_entries_does_not_grow_by_overwriting() {
         KeyValueStore<Bytes, byte[]> store = TerraceStores.keyValueStore("counted").get();
