@@ -40,7 +40,8 @@ struct Rest {
 
 impl Rest {
     /// Reads the next entries. A transaction takes writes between two calls, so every call looks
-    /// for the place anew.
+    /// for the place anew. What fails behind entries fails again in the next call, and ends the
+    /// iteration there.
     fn read(
         &mut self,
         transaction: &terrace::Transaction,
@@ -62,12 +63,17 @@ impl Rest {
                 Direction::Forward => entries.next(),
                 Direction::Backward => entries.next_back(),
             };
-            let Some((key, value)) = entry.transpose()? else {
-                self.is_read = true;
-                return Ok(());
-            };
-            bytes += key.len() + value.len();
-            self.entries.push_back((key, value));
+            match entry {
+                Some(Ok((key, value))) => {
+                    bytes += key.len() + value.len();
+                    self.entries.push_back((key, value));
+                }
+                Some(Err(_)) if !self.entries.is_empty() => break,
+                end => {
+                    self.is_read = true;
+                    return end.map_or(Ok(()), |entry| entry.map(drop));
+                }
+            }
         }
         drop(entries);
         let last = self.entries.back().map(|(key, _)| key.clone());

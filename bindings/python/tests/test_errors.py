@@ -76,6 +76,13 @@ def test_damage_names_file_and_offset(directory: pathlib.Path) -> None:
             for key, _ in db:
                 read.append(key)
         assert read == [b"%05d" % number for number in range(len(read))] and 300 < len(read) < 500
+        # So it is in a transaction. There, too, the error ends it.
+        entries = db.transaction().iterator(include_value=False)
+        for key in read:
+            assert next(entries) == key
+        with pytest.raises(terrace.CorruptionError, match=file.name):
+            next(entries)
+        assert list(entries) == []
         lists = db.iter_many(10_000)
         assert len(next(lists)) == len(read)
         with pytest.raises(terrace.CorruptionError, match=file.name):
