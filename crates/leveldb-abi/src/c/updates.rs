@@ -51,6 +51,9 @@ unsafe fn hand_out_popped(
     // SAFETY: guaranteed by the caller.
     let Err(error) = (unsafe { store_entry(&key, &value, places) }) else { return Ok(()) };
     let fate = match db.insert_if_absent_with(&key, &value, options) {
+        Ok(true) if key.starts_with(b"!") => {
+            "the entry is back in the database, without its time to live if it had one".to_owned()
+        }
         Ok(true) => "the entry is back in the database".to_owned(),
         Ok(false) => "the entry is lost: its key has a new value".to_owned(),
         Err(second) => format!("the entry is lost: {second}"),

@@ -137,7 +137,9 @@ mod tests {
         file.append(b"a little").expect("appends");
         assert_eq!(limit.waited_micros(), 0, "within what may be written at once");
         // A fifth of a second's worth, half of which may be written at once, however late it is.
-        file.append(&vec![b'.'; (1 << 20) / 5]).expect("appends");
+        let (first, second) = ([b'.'; 10], vec![b'.'; (1 << 20) / 5 - 10]);
+        let mut parts = [&first[..], &second].map(IoSlice::new);
+        file.append_parts(&mut parts, &[0]).expect("appends");
         file.sync().expect("syncs");
         file.close().expect("closes");
         let waited = limit.waited_micros();

@@ -364,11 +364,8 @@ impl VersionSet {
                 }
                 Ok((writer, snapshot_end))
             });
-        let writer = match written {
-            Ok((writer, snapshot_end)) => {
-                self.snapshot_end = snapshot_end;
-                writer
-            }
+        let (writer, snapshot_end) = match written {
+            Ok((writer, snapshot_end)) => (writer, snapshot_end),
             Err(error) => {
                 // CURRENT never named it, so it can go at once; if not even that works, the next
                 // open removes it.
@@ -379,10 +376,17 @@ impl VersionSet {
         if mutated("old-manifest-last") {
             let _ = env.remove(&dir.join(filename::manifest(self.manifest_number)));
         }
+        let temp = match prepare_current(env.as_ref(), &dir, number, file_mode) {
+            Ok(temp) => temp,
+            Err(error) => {
+                // As above.
+                let _ = env.remove(&path);
+                return Err(error);
+            }
+        };
         // From here on the fresh MANIFEST may be the installed one after a crash, whatever happens
-        // next: keep
-        // it until another one certainly is.
-        if let Err(error) = set_current(env.as_ref(), &dir, number, file_mode) {
+        // next: keep it until another one certainly is.
+        if let Err(error) = install_current(env.as_ref(), &dir, &temp) {
             self.writer = None;
             self.in_doubt = true;
             self.abandoned.push(number);
@@ -399,6 +403,7 @@ impl VersionSet {
         self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
         self.manifest_number = number;
         self.is_extended = is_extended;
+        self.snapshot_end = snapshot_end;
         self.writer = Some(writer);
         self.in_doubt = false;
         Ok(())
@@ -444,6 +449,11 @@ impl VersionSet {
 
 /// Points CURRENT at the MANIFEST `number`, durably, as one step.
 pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32) -> Result<()> {
+    install_current(env, dir, &prepare_current(env, dir, number, file_mode)?)
+}
+
+/// Writes what CURRENT is to say beside it. After an error CURRENT is as it was.
+fn prepare_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32) -> Result<PathBuf> {
     let temp = dir.join(filename::temp(number));
     let contents = format!("{}\n", filename::manifest(number));
     // The directory first: CURRENT must never be durable before the MANIFEST's own name is.
@@ -456,12 +466,22 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
             if !mutated("current-sync") {
                 file.sync()?;
             }
-            file.close()?;
-            env.rename(&temp, &dir.join(filename::CURRENT))
+            file.close()
         },
     );
-    if let Err(error) = written {
-        let _ = env.remove(&temp);
+    match written {
+        Ok(()) => Ok(temp),
+        Err(error) => {
+            let _ = env.remove(&temp);
+            Err(error.context("setting CURRENT"))
+        }
+    }
+}
+
+/// Makes CURRENT of the file `temp`. After an error it may be in place or not.
+fn install_current(env: &dyn Env, dir: &Path, temp: &Path) -> Result<()> {
+    if let Err(error) = env.rename(temp, &dir.join(filename::CURRENT)) {
+        let _ = env.remove(temp);
         return Err(error.context("setting CURRENT"));
     }
     if mutated("current-name") {

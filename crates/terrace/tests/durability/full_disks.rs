@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use terrace::{CreateOptions, Db, Env, MemEnv, Options, WritableFile};
+use terrace::{CreateOptions, Db, Env, MemEnv, Options, RecoveryMode, WritableFile};
 use terrace_testkit::env_methods;
 
 const PATH: &str = "/db";
@@ -26,11 +26,18 @@ impl Full {
         *self.refuses.lock().expect("sound") = Box::new(refuses);
     }
 
+    fn names(&self) -> Vec<String> {
+        self.files.list(Path::new(PATH)).expect("lists")
+    }
+
+    fn count(&self, part: &str) -> usize {
+        self.names().iter().filter(|name| name.contains(part)).count()
+    }
+
     /// The names of tables and value files.
     fn data_files(&self) -> Vec<String> {
-        let names = self.files.list(Path::new(PATH)).expect("lists");
         let is_data = |name: &String| name.ends_with(".ldb") || name.ends_with(".vlog");
-        names.into_iter().filter(is_data).collect()
+        self.names().into_iter().filter(is_data).collect()
     }
 }
 
@@ -54,34 +61,34 @@ impl Env for Full {
     }
 }
 
-fn is_manifest(name: &str) -> bool {
-    name.starts_with("MANIFEST")
-}
-
+/// With a CURRENT that cannot be written, too.
 #[test]
 fn a_manifest_that_is_full_grows_where_no_other_can_begin() {
-    let env = Full::over(Arc::default());
-    let options = || {
-        let options = Options::new().create_if_missing(true).env(env.clone());
-        options.max_manifest_size(4 << 10)
-    };
-    let db = Db::open(PATH, options()).expect("creates");
-    // A snapshot as large as a MANIFEST may be.
-    db.put(vec![b'a'; 2000], "1").expect("puts");
-    db.flush().expect("flushes");
-    env.refuse(is_manifest);
-    for number in 0..20 {
-        db.put([&[b'k'; 1000][..], &[number]].concat(), "1").expect("puts");
-        db.flush().unwrap_or_else(|error| panic!("{number}: {error}"));
+    for refused in ["MANIFEST-", ".dbtmp"] {
+        let env = Full::over(Arc::default());
+        let options = || {
+            let options = Options::new().create_if_missing(true).env(env.clone());
+            options.max_manifest_size(4 << 10)
+        };
+        let db = Db::open(PATH, options()).expect("creates");
+        // A snapshot as large as a MANIFEST may be.
+        db.put(vec![b'a'; 2000], "1").expect("puts");
+        db.flush().expect("flushes");
+        let manifests = env.count("MANIFEST-");
+        env.refuse(move |name| name.contains(refused));
+        for number in 0..20 {
+            db.put([&[b'k'; 1000][..], &[number]].concat(), "1").expect("puts");
+            db.flush().unwrap_or_else(|error| panic!("{number}: {error}"));
+        }
+        db.wait_idle().expect("compacts");
+        let named = db.files().len();
+        db.close().expect("closes");
+        assert_eq!((env.data_files().len(), env.count("MANIFEST-")), (named, manifests));
+        env.refuse(|_| false);
+        let db = Db::open(PATH, options()).expect("opens");
+        assert_eq!(db.iter().expect("entries").count(), 21);
+        assert!(db.verify().expect("checks").problems.is_empty());
     }
-    db.wait_idle().expect("compacts");
-    let named = db.files().len();
-    db.close().expect("closes");
-    assert_eq!(env.data_files().len(), named);
-    env.refuse(|_| false);
-    let db = Db::open(PATH, options()).expect("opens");
-    assert_eq!(db.iter().expect("entries").count(), 21);
-    assert!(db.verify().expect("checks").problems.is_empty());
 }
 
 /// The first value file wants a MANIFEST of its own.
@@ -92,7 +99,7 @@ fn what_no_manifest_took_goes_before_the_next_attempt() {
     let db = Db::open(PATH, options.clone()).expect("creates");
     db.put("a", "1").expect("puts");
     db.flush().expect("flushes");
-    env.refuse(is_manifest);
+    env.refuse(|name| name.starts_with("MANIFEST"));
     db.put("b", vec![2; 10_000]).expect("puts");
     for attempt in 0..5 {
         assert!(db.flush().is_err());
@@ -109,34 +116,78 @@ fn what_no_manifest_took_goes_before_the_next_attempt() {
     assert!(db.verify().expect("checks").problems.is_empty());
 }
 
-#[test]
-fn an_open_that_fails_leaves_no_tables() {
+/// The files of a process that was killed with 1,000 entries in its log.
+fn killed() -> Arc<MemEnv> {
     let files = Arc::new(MemEnv::new());
-    let options = Options::new().create_if_missing(true).write_buffer_size(64 << 10);
-    let large = options.clone().write_buffer_size(8 << 20).env(files.clone());
-    let db = Db::open(PATH, large).expect("creates");
+    let options = Options::new().create_if_missing(true).write_buffer_size(8 << 20);
+    let db = Db::open(PATH, options.env(files.clone())).expect("creates");
     (0..1000).for_each(|number| db.put(format!("{number:04}"), [7; 1000]).expect("puts"));
-    // What a process leaves that is killed now, and what it had not finished.
     let killed = Arc::new(MemEnv::new());
     killed.create_dir(Path::new(PATH), 0o755).expect("a directory");
     for name in files.list(Path::new(PATH)).expect("lists") {
         let path = Path::new(PATH).join(name);
         killed.write(&path, files.read(&path).expect("a file"));
     }
-    killed.write(Path::new(PATH).join("000900.ldb"), vec![0; 1000]);
-    drop(db);
+    killed
+}
 
-    let env = Full::over(killed);
-    let options = options.env(env.clone());
-    let mut tables = 0;
-    env.refuse(move |name| {
-        tables += u32::from(name.ends_with(".ldb"));
-        name.ends_with(".ldb") && tables > 3
-    });
-    assert!(Db::open(PATH, options.clone()).is_err());
-    assert_eq!(env.data_files(), Vec::<String>::new());
+/// Opens in vain, twice, and then in earnest.
+fn open_at_last(env: &Arc<Full>, options: Options, refuses: impl Fn() -> Refuses) -> Db {
+    let options = options.write_buffer_size(64 << 10).env(env.clone());
+    for _ in 0..2 {
+        *env.refuses.lock().expect("sound") = refuses();
+        assert!(Db::open(PATH, options.clone()).is_err());
+        assert_eq!(env.data_files(), Vec::<String>::new());
+        assert_eq!(env.count(".log"), 1, "{:?}", env.names());
+    }
     env.refuse(|_| false);
-    let db = Db::open(PATH, options).expect("opens");
+    Db::open(PATH, options).expect("opens")
+}
+
+#[test]
+fn an_open_that_fails_leaves_no_tables() {
+    let files = killed();
+    // What that process had not finished.
+    files.write(Path::new(PATH).join("000900.ldb"), vec![0; 1000]);
+    let env = Full::over(files);
+    let db = open_at_last(&env, Options::new(), || {
+        let mut tables = 0;
+        Box::new(move |name| {
+            tables += u32::from(name.ends_with(".ldb"));
+            name.ends_with(".ldb") && tables > 3
+        })
+    });
     assert_eq!(db.iter().expect("entries").count(), 1000);
     assert!(db.verify().expect("checks").problems.is_empty());
+}
+
+/// The flush of such an open is the first that has a value file, for which a second MANIFEST is
+/// begun.
+#[test]
+fn an_open_that_fails_leaves_no_value_files() {
+    let env = Full::over(killed());
+    let db = open_at_last(&env, Options::new().value_log(Some(500)), || {
+        let mut manifests = 0;
+        Box::new(move |name| {
+            manifests += u32::from(name.starts_with("MANIFEST"));
+            name.starts_with("MANIFEST") && manifests > 1
+        })
+    });
+    assert_eq!(db.iter().expect("entries").count(), 1000);
+    assert!(db.verify().expect("checks").problems.is_empty());
+}
+
+/// Damage in a log of which a copy is to be kept, for which there is no room.
+#[test]
+fn an_open_that_cannot_put_aside_a_log_leaves_no_tables() {
+    let files = killed();
+    let log = files.list(Path::new(PATH)).expect("lists").into_iter();
+    let log = Path::new(PATH).join(log.rev().find(|name| name.ends_with(".log")).expect("a log"));
+    let mut damaged = files.read(&log).expect("a log");
+    damaged[900_000] ^= 1;
+    files.write(&log, damaged);
+    let env = Full::over(files);
+    let salvage = Options::new().recovery_mode(RecoveryMode::Salvage);
+    let db = open_at_last(&env, salvage, || Box::new(|name| name.ends_with(".unfinished")));
+    assert!(db.iter().expect("entries").count() > 800);
 }

@@ -37,11 +37,12 @@ use crate::version::table_set::TableSet;
 use crate::version::value_reader::ValueReader;
 use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 
+use crate::db::close::close;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::files::Files;
 use crate::db::db_impl::views::Views;
 use crate::db::info_log;
-use crate::db::open::own_files::OwnFiles;
+use crate::db::open::own_files::{Leftovers, OwnFiles};
 use crate::db::open::recovery::{Recovered, Replay};
 use crate::db::open::set_aside::{set_aside_logs, set_aside_tables, set_aside_values};
 use crate::db::open::start::{
@@ -96,7 +97,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         numbers: &numbers,
         unnamed_tables: files.unnamed_tables(&state),
     };
-    let mut recovered = replay.run(&logs, &state)?;
+    let recovered = replay.run(&logs, &state)?;
     // Before a MANIFEST of Terrace's repeats it: an open after this one is to find the same.
     state.new_log_begins = state.new_log_begins.filter(|_| recovered.begins_new_log);
 
@@ -124,29 +125,42 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         lock,
     };
     let core = parts.assemble(&recovered);
-    if !core.files.options.read_only {
-        // Before anything makes durable what was found: until then the next open finds it as well.
-        set_aside_logs(&core.files, &mut recovered)?;
+    if core.files.options.read_only {
+        announce(&core, &recovered);
+        return Ok(core);
     }
-    announce(&core, &recovered);
-    if !core.files.options.read_only {
-        set_aside_values(&core.files, &leftovers.values_of_others)?;
-        set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered)?;
-        // Recovery may need the space.
-        remove_never_used(&core, &leftovers);
-        let tables: Vec<_> = recovered.tables.iter().map(|table| table.number).collect();
-        if let Err(error) = start_writing(&core, recovered, &logs) {
+    let tables: Vec<_> = recovered.tables.iter().map(|table| table.number).collect();
+    if let Err(error) = begin(&core, recovered, &mut leftovers, torn, &logs) {
+        if !mutated("failed-open") {
             // Jobs may have begun, which use what the program may take back after a failure.
-            if !mutated("failed-open") {
-                core.background.stop();
-            }
+            core.background.stop();
             discard_recovered(&core, tables);
-            return Err(error);
+            // The error of the open is told, not that of the close.
+            let _ = close(&core);
         }
-        clean_up(&core, &leftovers);
-        core.writes.join_budget();
+        return Err(error);
     }
+    clean_up(&core, &leftovers);
+    core.writes.join_budget();
     Ok(core)
+}
+
+/// Puts aside what is not part of the history and makes the database ready for writes.
+fn begin(
+    core: &Arc<DbImpl>,
+    mut recovered: Recovered,
+    leftovers: &mut Leftovers,
+    torn: Option<String>,
+    logs: &[u64],
+) -> Result<()> {
+    // Before anything makes durable what was found: until then the next open finds it as well.
+    set_aside_logs(&core.files, &mut recovered)?;
+    announce(core, &recovered);
+    set_aside_values(&core.files, &leftovers.values_of_others)?;
+    set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered)?;
+    // The flush may need the space.
+    remove_never_used(core, leftovers);
+    start_writing(core, recovered, logs)
 }
 
 /// An error where `dir` is empty: its files would be those of the working directory.

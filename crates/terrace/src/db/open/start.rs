@@ -199,8 +199,8 @@ pub(super) fn remove_never_used(core: &DbImpl, leftovers: &Leftovers) {
     leftovers.never_used.iter().for_each(|name| retire(core, name));
 }
 
-/// Removes tables that recovery made for an open that failed: the next one finds the logs, and makes
-/// them anew.
+/// Has tables removed that recovery made for an open that failed: the next one finds the logs, and
+/// makes them anew.
 pub(super) fn discard_recovered(core: &DbImpl, mut tables: Vec<u64>) {
     let versions = core.background.versions.lock();
     if versions.is_in_doubt() || mutated("tables-of-a-failed-open") {
@@ -208,8 +208,6 @@ pub(super) fn discard_recovered(core: &DbImpl, mut tables: Vec<u64>) {
     }
     versions.current().files().for_each(|(_, file)| tables.retain(|&table| table != file.number));
     core.files.obsolete_files.put_back(tables);
-    drop(versions);
-    core.files.purge();
 }
 
 /// Removes files that the MANIFEST has given up. A failure leaves them to the next open.
