@@ -11,6 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.kafka.common.TopicPartition;
@@ -169,10 +170,24 @@ final class StoreFile implements AutoCloseable {
 
     /** Sets a key; removes it if the value is null. */
     synchronized void put(Bytes key, byte[] value) {
+        keep(key, value);
+        spillIfFull();
+    }
+
+    /** Sets several keys. After a crash all of them are set, or none. */
+    synchronized void put(List<KeyValue<Bytes, byte[]>> entries) {
+        entries.forEach(entry -> keep(entry.key, entry.value));
+        spillIfFull();
+    }
+
+    private void keep(Bytes key, byte[] value) {
         // A copy of an empty value is not the marker.
         byte[] kept = value == null ? DELETED : value.clone();
         byte[] before = buffer.put(Bytes.wrap(key.get().clone()), kept);
         buffered += size(key, kept) - (before == null ? 0 : size(key, before));
+    }
+
+    private void spillIfFull() {
         if (buffered > limit) {
             spill();
         }

@@ -140,7 +140,7 @@ abstract class TerraceStateStore implements StateStore {
     void restored(List<KeyValue<Bytes, byte[]>> entries) {}
 
     /** A store that was closed is opened again, as Kafka's own segments are. */
-    private synchronized void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
+    synchronized void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
         if (file == null) {
             open();
         }

@@ -7,7 +7,7 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
-import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -42,6 +42,7 @@ class TerraceVersionedStore extends TerraceStateStore
     private static final long VERSIONS = 0;
     private static final long ENDS = 1;
     private static final long END_INTERVAL = 1000;
+    private static final int MOST_REMOVALS = 1000;
 
     private final long history;
     private volatile long streamTime = NONE;
@@ -70,7 +71,11 @@ class TerraceVersionedStore extends TerraceStateStore
 
     /** The note that the version of a time ends at another one. */
     private static Bytes ending(Bytes key, long time, long end) {
-        return Keys.of(ENDS + Math.max(0, end) / END_INTERVAL, key, time, 0);
+        return Keys.of(segmentOf(end), key, time, 0);
+    }
+
+    private static long segmentOf(long end) {
+        return ENDS + Math.max(0, end) / END_INTERVAL;
     }
 
     private static byte[] stored(byte[] value) {
@@ -90,6 +95,7 @@ class TerraceVersionedStore extends TerraceStateStore
 
     @Override
     void opened(StoreFile opened) {
+        streamTime = NONE;
         removedTo = ENDS;
     }
 
@@ -105,15 +111,14 @@ class TerraceVersionedStore extends TerraceStateStore
 
     @Override
     void restored(List<KeyValue<Bytes, byte[]>> entries) {
-        List<KeyValue<Bytes, byte[]>> more = new ArrayList<>();
-        BiConsumer<Bytes, byte[]> writes = (key, value) -> more.add(KeyValue.pair(key, value));
+        List<KeyValue<Bytes, byte[]>> notes = new ArrayList<>();
         for (KeyValue<Bytes, byte[]> restored : entries) {
             Bytes key = Keys.parse(restored.key.get()).key();
             Version version = version(restored);
-            noteEnds(key, version, true, at(key, version.time() - 1), writes);
+            noteEnds(key, version, true, at(key, version.time() - 1), notes);
         }
-        removeEnded(writes);
-        file().restore(more);
+        file().restore(notes);
+        removeEnded(removals -> file().restore(removals));
     }
 
     /** The first version behind a time; null if there is none. */
@@ -159,11 +164,12 @@ class TerraceVersionedStore extends TerraceStateStore
         Version before = at(key, timestamp);
         boolean again = before != null && before.time() == timestamp;
         Version version = new Version(timestamp, stored(value));
-        file().put(entry(key, timestamp), version.stored());
+        List<KeyValue<Bytes, byte[]>> writes = new ArrayList<>();
+        writes.add(KeyValue.pair(entry(key, timestamp), version.stored()));
         boolean replacesDeletion = again && before.isDeletion();
-        Version next =
-                noteEnds(key, version, replacesDeletion, again ? null : before, file()::put);
-        removeEnded(file()::put);
+        Version next = noteEnds(key, version, replacesDeletion, again ? null : before, writes);
+        file().put(writes);
+        removeEnded(removals -> file().put(removals));
         updatePosition();
         return next == null ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : next.time();
     }
@@ -180,41 +186,66 @@ class TerraceVersionedStore extends TerraceStateStore
             Version version,
             boolean replacesDeletion,
             Version before,
-            BiConsumer<Bytes, byte[]> writes) {
+            List<KeyValue<Bytes, byte[]>> notes) {
         long time = version.time();
         Version next = after(key, time);
         if (version.isDeletion()) {
-            writes.accept(ending(key, time, time), NOTHING);
+            notes.add(KeyValue.pair(ending(key, time, time), NOTHING));
         } else {
             if (replacesDeletion) {
-                writes.accept(ending(key, time, time), null);
+                notes.add(KeyValue.pair(ending(key, time, time), null));
             }
             if (next != null) {
-                writes.accept(ending(key, time, next.time()), NOTHING);
+                notes.add(KeyValue.pair(ending(key, time, next.time()), NOTHING));
             }
         }
         if (before != null && !before.isDeletion()) {
-            writes.accept(ending(key, before.time(), time), NOTHING);
+            notes.add(KeyValue.pair(ending(key, before.time(), time), NOTHING));
         }
         return next;
     }
 
-    /** Removes versions that no read can ask for any more. */
-    private void removeEnded(BiConsumer<Bytes, byte[]> writes) {
-        long live = ENDS + Math.floorDiv(streamTime - history, END_INTERVAL);
+    /**
+     * Removes versions that no read can ask for any more, a few at a time, and of one key the
+     * earlier ones first.
+     */
+    private void removeEnded(Consumer<List<KeyValue<Bytes, byte[]>>> remove) {
+        long live = segmentOf(streamTime - history);
         if (live <= removedTo) {
             return;
         }
         Bytes from = Keys.segment(removedTo);
         Bytes to = Keys.segment(live);
+        List<KeyValue<Bytes, byte[]>> removals = new ArrayList<>();
         try (StoreIterator ends = iterator(from, to, true)) {
             while (ends.hasNext()) {
-                Keys.Parts ended = Keys.parse(ends.next().key.get());
-                writes.accept(entry(ended.key(), ended.first()), null);
+                Keys.Parts noted = Keys.parse(ends.next().key.get());
+                if (hasEnded(noted.key(), noted.first(), live)) {
+                    removals.add(KeyValue.pair(entry(noted.key(), noted.first()), null));
+                }
+                if (removals.size() >= MOST_REMOVALS) {
+                    remove.accept(removals);
+                    removals = new ArrayList<>();
+                }
             }
         }
+        // Behind the last removals.
         file().expire(from, to);
+        remove.accept(removals);
         removedTo = live;
+    }
+
+    /**
+     * Whether a version is there and has ended before a segment. A process that was killed may have
+     * left the note without the version, or the note of a deletion with the value that replaced it.
+     */
+    private boolean hasEnded(Bytes key, long time, long live) {
+        byte[] stored = file().get(entry(key, time));
+        if (stored == null || new Version(time, stored).isDeletion()) {
+            return stored != null;
+        }
+        Version next = after(key, time);
+        return next != null && segmentOf(next.time()) < live;
     }
 
     @Override
@@ -253,7 +284,10 @@ class TerraceVersionedStore extends TerraceStateStore
             // A version that was put between the two reads is the one that was asked for.
         } while (next != null && next.time() <= asOfTimestamp);
         if (next == null) {
-            return new VersionedRecord<>(version.value(), version.time());
+            // The next one may have been removed between the two reads, after this one.
+            return file().get(entry(key, version.time())) == null
+                    ? null
+                    : new VersionedRecord<>(version.value(), version.time());
         }
         // History that is not kept any more is not told, even where it is still there.
         return asOfTimestamp < streamTime - history

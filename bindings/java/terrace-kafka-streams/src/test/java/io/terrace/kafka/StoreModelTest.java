@@ -177,11 +177,12 @@ class StoreModelTest {
         other.init(Contexts.context(Contexts.directory(), Map.of()), other);
         long now = 0;
         for (int step = 0; step < 3000; step++) {
-            now += random.nextInt(1000);
+            // Now and then everything but the latest versions is history.
+            now += random.nextInt(100) == 0 ? 200_000 : random.nextInt(1000);
             long time = Math.max(0, now - random.nextInt(150_000));
             // Often a version of just that time is there.
             time = random.nextBoolean() ? time : time - time % 4000;
-            Bytes key = bytes("key" + random.nextInt(5));
+            Bytes key = bytes("key" + random.nextInt(random.nextBoolean() ? 5 : 100));
             switch (random.nextInt(4)) {
                 case 0 -> {
                     byte[] value = random.nextInt(4) == 0 ? null : ("v" + step).getBytes();
