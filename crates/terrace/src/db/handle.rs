@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::env::pace;
 
-use crate::db::close::close;
 use crate::db::db_impl::DbImpl;
+use crate::db::open::close::close;
 
 /// Shared by the clones of a [`Db`](crate::Db) and by loads in progress. Dropped, it closes the
 /// database.

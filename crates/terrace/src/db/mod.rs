@@ -19,7 +19,6 @@ pub mod abi;
 mod bulk;
 mod check;
 mod checkpoint;
-mod close;
 mod concurrency;
 #[expect(clippy::module_inception, reason = "the public handle, as LevelDB's db.h")]
 mod db;

@@ -131,7 +131,7 @@ fn killed() -> Arc<MemEnv> {
     killed
 }
 
-/// Opens in vain, twice, and then in earnest.
+/// Opens twice without success, and then with it.
 fn open_at_last(env: &Arc<Full>, options: Options, refuses: impl Fn() -> Refuses) -> Db {
     let options = options.write_buffer_size(64 << 10).env(env.clone());
     for _ in 0..2 {

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use crate::base::error::Result;
 
-use crate::db::close::close;
 use crate::db::db_impl::DbImpl;
 use crate::db::handle::Handle;
 use crate::db::open;
+use crate::db::open::close::close;
 use crate::db::options::Options;
 use crate::db::transaction::prepared_recovery;
 

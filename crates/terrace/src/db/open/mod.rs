@@ -1,4 +1,5 @@
-//! The life of an open: lock, CURRENT, MANIFEST, files, logs; then ready.
+//! The life of an open: lock, CURRENT, MANIFEST, files, logs; then ready. And its end, which an
+//! open that fails has as well.
 //!
 //! # Invariants
 //! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
@@ -11,6 +12,7 @@
 //! 4. Only files that carry the database's own names and that neither the MANIFEST nor recovery
 //!    needs are removed.
 
+pub(super) mod close;
 pub(super) mod continuity;
 pub(super) mod own_files;
 pub(super) mod recovered_tables;
@@ -37,11 +39,11 @@ use crate::version::table_set::TableSet;
 use crate::version::value_reader::ValueReader;
 use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 
-use crate::db::close::close;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::files::Files;
 use crate::db::db_impl::views::Views;
 use crate::db::info_log;
+use crate::db::open::close::close;
 use crate::db::open::own_files::{Leftovers, OwnFiles};
 use crate::db::open::recovery::{Recovered, Replay};
 use crate::db::open::set_aside::{set_aside_logs, set_aside_tables, set_aside_values};

@@ -596,7 +596,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::db::close::close;
+    use crate::db::open::close::close;
     use crate::db::open::open;
     use crate::db::options::{Options, WriteOptions};
     use crate::env::MemEnv;
