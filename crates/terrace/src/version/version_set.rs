@@ -379,7 +379,8 @@ impl VersionSet {
         let temp = match prepare_current(env.as_ref(), &dir, number, file_mode) {
             Ok(temp) => temp,
             Err(error) => {
-                // As above.
+                // As above. A program's environment need not remove open files.
+                drop(writer);
                 let _ = env.remove(&path);
                 return Err(error);
             }

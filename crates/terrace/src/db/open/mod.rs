@@ -105,10 +105,6 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
 
     let mut leftovers = files.leftovers(&state, manifest_number);
     let torn = state.torn.take();
-    if !options.read_only && !mutated("found-names") {
-        // The names found, CURRENT above all, before any new one.
-        env.sync_dir(dir)?;
-    }
     let newest_log = logs.last().copied().unwrap_or(0);
     let versions =
         VersionSet::new(settings, state, manifest_number, newest_log, obsolete_files.clone());
@@ -155,6 +151,10 @@ fn begin(
     torn: Option<String>,
     logs: &[u64],
 ) -> Result<()> {
+    if !mutated("found-names") {
+        // The names found, CURRENT above all, before any new one.
+        core.files.env.sync_dir(&core.files.dir)?;
+    }
     // Before anything makes durable what was found: until then the next open finds it as well.
     set_aside_logs(&core.files, &mut recovered)?;
     announce(core, &recovered);

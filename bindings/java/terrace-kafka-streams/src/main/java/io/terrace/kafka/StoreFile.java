@@ -51,7 +51,9 @@ final class StoreFile implements AutoCloseable {
     private static final byte[] AFTER_OFFSETS = {META, 'p'};
     private static final byte[] FORMAT = {META, 'f'};
     private static final byte[] POSITION = {META, 'q'};
+    private static final byte[] TIME = {META, 't'};
     private static final byte[] USED = {META, 'u'};
+    static final long NO_TIME = -1;
     static final byte[] DELETED = new byte[0];
     private static final int ENTRY_OVERHEAD = 100;
 
@@ -66,6 +68,8 @@ final class StoreFile implements AutoCloseable {
     /** The range of entries that have expired and are still stored; null if there are none. */
     private Bytes expiredFrom;
     private Bytes expiredTo;
+    /** The stream time at which entries were last removed since the last commit. */
+    private long removedAt;
     /** Whether anything was ever written or restored. */
     private boolean used;
     /** Whether Kafka Streams has asked for an offset, after which offsets are its own. */
@@ -96,6 +100,8 @@ final class StoreFile implements AutoCloseable {
         try {
             require(format, changelog, directory);
             used = db.get(USED) != null;
+            byte[] time = db.get(TIME);
+            removedAt = time == null ? NO_TIME : ByteBuffer.wrap(time).getLong();
         } catch (TerraceException e) {
             close();
             throw failure("opening", e);
@@ -180,6 +186,21 @@ final class StoreFile implements AutoCloseable {
         spillIfFull();
     }
 
+    /**
+     * Removes keys that no read asks for at a stream time. Where that is written ahead of a commit,
+     * the time is too: records before it that are replayed after a crash are there already, and
+     * what has removed them is not.
+     */
+    synchronized void remove(List<KeyValue<Bytes, byte[]>> removals, long streamTime) {
+        removedAt = streamTime;
+        put(removals);
+    }
+
+    /** The stream time at which entries were removed behind the last commit, if any were. */
+    synchronized long removedAt() {
+        return removedAt;
+    }
+
     private void keep(Bytes key, byte[] value) {
         // A copy of an empty value is not the marker.
         byte[] kept = value == null ? DELETED : value.clone();
@@ -202,11 +223,18 @@ final class StoreFile implements AutoCloseable {
             if (exactlyOnce) {
                 forgetOffsets(batch);
             }
+            noteTime(batch);
             apply(batch);
         }
         if (exactlyOnce) {
             // Without offsets the store is rebuilt after a crash.
             deleteExpired();
+        }
+    }
+
+    private void noteTime(TerraceWriteBatch batch) {
+        if (removedAt != NO_TIME) {
+            batch.put(TIME, ByteBuffer.allocate(Long.BYTES).putLong(removedAt).array());
         }
     }
 
@@ -291,7 +319,11 @@ final class StoreFile implements AutoCloseable {
                 });
             }
             batch.put(POSITION, position);
+            if (removedAt != NO_TIME) {
+                batch.delete(TIME);
+            }
             apply(batch);
+            removedAt = NO_TIME;
             deleteExpired();
         } catch (TerraceException e) {
             throw failure("committing", e);
@@ -316,9 +348,16 @@ final class StoreFile implements AutoCloseable {
                 : PositionSerde.deserialize(ByteBuffer.wrap(position));
     }
 
+    /** As {@link #remove}, at once. */
+    synchronized void removeRestored(Collection<KeyValue<Bytes, byte[]>> removals, long streamTime) {
+        removedAt = streamTime;
+        restore(removals);
+    }
+
     /** Writes what a changelog says, which is committed already. Null values delete. */
     synchronized void restore(Collection<KeyValue<Bytes, byte[]>> records) {
         try (TerraceWriteBatch batch = db.createWriteBatch()) {
+            noteTime(batch);
             for (KeyValue<Bytes, byte[]> record : records) {
                 if (record.value == null) {
                     batch.delete(data(record.key));

@@ -37,7 +37,7 @@ class TerraceVersionedStore extends TerraceStateStore
     private static final byte VALUE = 1;
     private static final byte[] DELETION = {0};
     private static final byte[] NOTHING = {};
-    private static final long NONE = -1;
+    private static final long NONE = StoreFile.NO_TIME;
     /** The first part of keys: that of versions, and the first of those for the ends. */
     private static final long VERSIONS = 0;
     private static final long ENDS = 1;
@@ -95,7 +95,7 @@ class TerraceVersionedStore extends TerraceStateStore
 
     @Override
     void opened(StoreFile opened) {
-        streamTime = NONE;
+        streamTime = opened.removedAt();
         removedTo = ENDS;
     }
 
@@ -118,7 +118,7 @@ class TerraceVersionedStore extends TerraceStateStore
             noteEnds(key, version, true, at(key, version.time() - 1), notes);
         }
         file().restore(notes);
-        removeEnded(removals -> file().restore(removals));
+        removeEnded(removals -> file().removeRestored(removals, streamTime));
     }
 
     /** The first version behind a time; null if there is none. */
@@ -169,7 +169,7 @@ class TerraceVersionedStore extends TerraceStateStore
         boolean replacesDeletion = again && before.isDeletion();
         Version next = noteEnds(key, version, replacesDeletion, again ? null : before, writes);
         file().put(writes);
-        removeEnded(removals -> file().put(removals));
+        removeEnded(removals -> file().remove(removals, streamTime));
         updatePosition();
         return next == null ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : next.time();
     }

@@ -277,9 +277,7 @@ class ExpiryTest {
                 if (written.put(Bytes.wrap(key), value, time) == NOT_PUT) {
                     continue;
                 }
-                batch.add(new ConsumerRecord<>("changelog", 0, step, time,
-                        TimestampType.CREATE_TIME, key.length, 0, key, value,
-                        new RecordHeaders(), Optional.empty()));
+                batch.add(record(new String(key), value, time));
                 if (random.nextInt(50) == 0 || step == 499) {
                     restored.restore(batch);
                     batch.clear();
@@ -294,6 +292,43 @@ class ExpiryTest {
         }
     }
 
+
+    private static ConsumerRecord<byte[], byte[]> record(String key, byte[] value, long time) {
+        return new ConsumerRecord<>("changelog", 0, 0, time, TimestampType.CREATE_TIME,
+                key.length(), 0, key.getBytes(), value, new RecordHeaders(), Optional.empty());
+    }
+
+    /** A record that comes before what is removed is not there alone after a kill. */
+    @Test
+    void a_replayed_record_does_not_outlive_the_deletion_that_was_removed() throws Exception {
+        for (boolean restores : new boolean[] {true, false}) {
+            File directory = Contexts.directory();
+            TerraceVersionedStore store = openVersioned(directory);
+            store.put(KEY, null, 5000);
+            store.commit(Map.of(CHANGELOG, 1L));
+            List<ConsumerRecord<byte[], byte[]>> later =
+                    List.of(record("key", VALUE, 4000), record("other", VALUE, LATER));
+            if (restores) {
+                store.restore(later.subList(0, 1));
+                store.restore(later.subList(1, 2));
+            } else {
+                store.put(KEY, VALUE, 4000);
+                store.put(Bytes.wrap("other".getBytes()), VALUE, LATER);
+                store.put(Bytes.wrap("large".getBytes()), new byte[200_000], LATER);
+            }
+            store.close();
+            store = openVersioned(directory);
+            store.restore(later);
+            assertNull(store.get(KEY), "restores: " + restores);
+            store.commit(Map.of(CHANGELOG, 3L));
+            store.close();
+            // After a commit stream time begins anew, as in Kafka's own store.
+            store = openVersioned(directory);
+            store.put(KEY, VALUE, 6000);
+            assertArrayEquals(VALUE, store.get(KEY).value());
+            store.close();
+        }
+    }
 
     /** The latest value of each key. */
     private static List<String> texts(TerraceVersionedStore store) {
@@ -311,9 +346,7 @@ class ExpiryTest {
         store.put(KEY, VALUE, LATER);
         store.close();
         store.init(Contexts.context(Contexts.directory(), AT_LEAST_ONCE), store);
-        store.restore(List.of(new ConsumerRecord<>("changelog", 0, 0, 1000,
-                TimestampType.CREATE_TIME, 3, 0, "old".getBytes(), VALUE,
-                new RecordHeaders(), Optional.empty())));
+        store.restore(List.of(record("old", VALUE, 1000)));
         assertArrayEquals(VALUE, store.get(Bytes.wrap("old".getBytes())).value());
         store.close();
     }
