@@ -100,8 +100,8 @@ final class StoreFile implements AutoCloseable {
         try {
             require(format, changelog, directory);
             used = db.get(USED) != null;
-            byte[] time = db.get(TIME);
-            removedAt = time == null ? NO_TIME : ByteBuffer.wrap(time).getLong();
+            Long time = decoded(db.get(TIME));
+            removedAt = time == null ? NO_TIME : time;
         } catch (TerraceException e) {
             close();
             throw failure("opening", e);
@@ -234,7 +234,7 @@ final class StoreFile implements AutoCloseable {
 
     private void noteTime(TerraceWriteBatch batch) {
         if (removedAt != NO_TIME) {
-            batch.put(TIME, ByteBuffer.allocate(Long.BYTES).putLong(removedAt).array());
+            batch.put(TIME, encoded(removedAt));
         }
     }
 
@@ -277,6 +277,14 @@ final class StoreFile implements AutoCloseable {
         }
     }
 
+    private static byte[] encoded(long number) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(number).array();
+    }
+
+    private static Long decoded(byte[] number) {
+        return number == null ? null : ByteBuffer.wrap(number).getLong();
+    }
+
     private static byte[] offsetKey(TopicPartition partition) {
         byte[] topic = partition.topic().getBytes(StandardCharsets.UTF_8);
         return ByteBuffer.allocate(OFFSETS.length + topic.length + Integer.BYTES)
@@ -313,8 +321,7 @@ final class StoreFile implements AutoCloseable {
                     if (offset == null) {
                         batch.delete(offsetKey(partition));
                     } else {
-                        batch.put(offsetKey(partition),
-                                ByteBuffer.allocate(Long.BYTES).putLong(offset).array());
+                        batch.put(offsetKey(partition), encoded(offset));
                     }
                 });
             }
@@ -332,13 +339,11 @@ final class StoreFile implements AutoCloseable {
 
     synchronized Long committedOffset(TopicPartition partition) {
         asked = true;
-        byte[] offset;
         try {
-            offset = db.get(offsetKey(partition));
+            return decoded(db.get(offsetKey(partition)));
         } catch (TerraceException e) {
             throw failure("reading from", e);
         }
-        return offset == null ? null : ByteBuffer.wrap(offset).getLong();
     }
 
     Position position() {

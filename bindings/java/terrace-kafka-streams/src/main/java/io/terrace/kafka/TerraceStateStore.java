@@ -136,8 +136,8 @@ abstract class TerraceStateStore implements StateStore {
     /** What a record of the changelog is in the file; null to leave it out. */
     abstract KeyValue<Bytes, byte[]> restored(ConsumerRecord<byte[], byte[]> record);
 
-    /** Called when entries that {@link #restored(ConsumerRecord)} returned are in the file. */
-    void restored(List<KeyValue<Bytes, byte[]>> entries) {}
+    /** Called when entries that {@link #restored} returned are in the file. */
+    void afterRestore(List<KeyValue<Bytes, byte[]>> entries) {}
 
     /** A store that was closed is opened again, as Kafka's own segments are. */
     synchronized void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
@@ -153,7 +153,7 @@ abstract class TerraceStateStore implements StateStore {
         List<KeyValue<Bytes, byte[]>> entries =
                 records.stream().map(this::restored).filter(Objects::nonNull).toList();
         file().restore(entries);
-        restored(entries);
+        afterRestore(entries);
     }
 
     /** The open file. */

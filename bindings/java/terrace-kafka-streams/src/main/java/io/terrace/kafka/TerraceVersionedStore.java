@@ -110,7 +110,7 @@ class TerraceVersionedStore extends TerraceStateStore
     }
 
     @Override
-    void restored(List<KeyValue<Bytes, byte[]>> entries) {
+    void afterRestore(List<KeyValue<Bytes, byte[]>> entries) {
         List<KeyValue<Bytes, byte[]>> notes = new ArrayList<>();
         for (KeyValue<Bytes, byte[]> restored : entries) {
             Bytes key = Keys.parse(restored.key.get()).key();

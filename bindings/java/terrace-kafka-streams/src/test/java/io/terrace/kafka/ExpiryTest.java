@@ -375,13 +375,15 @@ class ExpiryTest {
         byte[] value = new byte[1000];
         for (int round = 0; round < 100; round++) {
             for (int i = 0; i < 1000; i++) {
-                store.put(Bytes.wrap(("key" + i).getBytes()), value);
+                // As an aggregation does. Where nothing is read, level 0 gathers old values, too.
+                Bytes key = Bytes.wrap(("key" + i).getBytes());
+                store.get(key);
+                store.put(key, value);
             }
             store.commit(Map.of());
         }
         long count = store.approximateNumEntries();
-        // In a load level 0 gathers: 100,000 entries were written.
-        assertTrue(count >= 500 && count < 50_000, () -> count + " entries");
+        assertTrue(count >= 500 && count < 20_000, () -> count + " entries");
         for (int i = 1000; i < 1100; i++) {
             store.put(Bytes.wrap(("key" + i).getBytes()), value);
         }
