@@ -303,21 +303,16 @@ impl VersionSet {
         // At least as much in edits as in the version, however large that is.
         let end = self.settings.max_manifest_size.max(self.snapshot_end.saturating_mul(2));
         let has_room = |writer: &LogWriter| writer.offset() < end && !becomes_extended;
+        let mut rolled = Ok(());
         if !self.writer.as_ref().is_some_and(has_room) {
-            let rolled = self.roll(edits);
-            // On a full disk there may be room for an edit where there is none for a MANIFEST: the
-            // old one grows until another can be begun.
-            let goes_on = rolled.is_err()
-                && self.writer.is_some()
-                && !becomes_extended
-                && !mutated("full-manifest-ends");
-            if !goes_on {
+            rolled = self.roll(edits);
+            if rolled.is_ok() || becomes_extended || mutated("full-manifest-ends") {
                 return rolled;
             }
         }
-        let Some(writer) = self.writer.as_mut() else {
-            return Err(Error::io_message("there is no MANIFEST to write to"));
-        };
+        // On a full disk there may be room for an edit where there is none for a MANIFEST: the old
+        // one, if there is one, grows until another can be begun.
+        let Some(writer) = self.writer.as_mut() else { return rolled };
         let sync =
             |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
         let record = |edit| self.settings.encode(edit, self.is_extended);

@@ -710,6 +710,17 @@ impl HeldBack {
     }
 }
 
+/// The files of a directory as a process leaves them that is killed now.
+pub(crate) fn as_they_are(files: &MemEnv, dir: &Path) -> Arc<MemEnv> {
+    let left = Arc::new(MemEnv::new());
+    left.create_dir(dir, 0o755).expect("a directory");
+    for name in files.list(dir).expect("lists") {
+        let path = dir.join(name);
+        left.write(&path, files.read(&path).expect("a file"));
+    }
+    left
+}
+
 /// The files of a process that was killed with seven logs whose memtables it had not flushed.
 fn with_seven_logs(options: &Options) -> Arc<MemEnv> {
     let files = Arc::new(MemEnv::new());
@@ -718,12 +729,7 @@ fn with_seven_logs(options: &Options) -> Arc<MemEnv> {
     for number in 0..6_500 {
         db.put(format!("{number:05}"), vec![number as u8; 1_000]).expect("puts");
     }
-    let killed = Arc::new(MemEnv::new());
-    killed.create_dir(Path::new("/db"), 0o755).expect("a directory");
-    for name in files.list(Path::new("/db")).expect("lists") {
-        let path = Path::new("/db").join(name);
-        killed.write(&path, files.read(&path).expect("a file"));
-    }
+    let killed = as_they_are(&files, Path::new("/db"));
     let _ = go_on.send(());
     killed
 }

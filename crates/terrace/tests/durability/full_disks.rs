@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use terrace::{CreateOptions, Db, Env, MemEnv, Options, RecoveryMode, WritableFile};
 use terrace_testkit::env_methods;
 
+use super::faults::as_they_are;
+
 const PATH: &str = "/db";
 
 /// An Env on whose disk there is no room for some files.
@@ -122,13 +124,7 @@ fn killed() -> Arc<MemEnv> {
     let options = Options::new().create_if_missing(true).write_buffer_size(8 << 20);
     let db = Db::open(PATH, options.env(files.clone())).expect("creates");
     (0..1000).for_each(|number| db.put(format!("{number:04}"), [7; 1000]).expect("puts"));
-    let killed = Arc::new(MemEnv::new());
-    killed.create_dir(Path::new(PATH), 0o755).expect("a directory");
-    for name in files.list(Path::new(PATH)).expect("lists") {
-        let path = Path::new(PATH).join(name);
-        killed.write(&path, files.read(&path).expect("a file"));
-    }
-    killed
+    as_they_are(&files, Path::new(PATH))
 }
 
 /// Opens twice without success, and then with it.
