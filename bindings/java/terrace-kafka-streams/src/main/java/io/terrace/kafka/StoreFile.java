@@ -439,6 +439,11 @@ final class StoreFile implements AutoCloseable {
         return Math.max(0, tables) + Math.max(0, Math.round(written * unflushed)) + more;
     }
 
+    /** Waits until no flush or compaction is due or running, for tests of what they leave. */
+    void waitIdle() {
+        db.waitIdle();
+    }
+
     @Override
     public synchronized void close() {
         try {
