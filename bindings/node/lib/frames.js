@@ -250,4 +250,5 @@ function copied (buffer, start, end) {
 exports.FrameWriter = FrameWriter
 exports.FrameReader = FrameReader
 exports.TextReader = TextReader
+exports.asBytes = asBytes
 exports.copied = copied

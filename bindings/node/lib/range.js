@@ -1,5 +1,7 @@
 'use strict'
 
+const { asBytes } = require('./frames')
+
 // Bits of the flags that come with a range; `src/range.rs` reads them.
 const LOWER = exports.LOWER = 1
 const UPPER = exports.UPPER = 2
@@ -37,7 +39,8 @@ exports.write = function (writer, options) {
 
 function successor (key) {
   if (typeof key === 'string') return key + '\0'
-  const next = new Uint8Array(key.length + 1)
-  next.set(key)
+  const bytes = asBytes(key)
+  const next = new Uint8Array(bytes.length + 1)
+  next.set(bytes)
   return next
 }

@@ -115,6 +115,25 @@ test('encodings that produce what is no key', async function (t) {
   await db.close()
 })
 
+test('bounds that are views of other types', async function (t) {
+  const db = database({ keyEncoding: 'view' })
+  const keys = [[1], [1, 0], [2]].map((key) => Uint8Array.from(key))
+  const left = async (options) => (await db.keys(options).all()).map((key) => [...key])
+  await db.batch(keys.map((key) => ({ type: 'put', key, value: '' })))
+  const one = new DataView(Uint8Array.of(0, 1).buffer, 1)
+  const words = new Uint16Array(Uint8Array.of(1, 0).buffer)
+  t.same(await left({ lte: one }), [[1]])
+  t.same(await left({ gt: one }), [[1, 0], [2]])
+  t.same(await left({ gt: words }), [[2]])
+  t.same(await left({ lte: words }), [[1], [1, 0]])
+  const number = { name: 'number', format: 'view', encode: () => 7, decode: (data) => data }
+  t.is((await failure(db.clear({ gt: '', keyEncoding: number })))?.name, 'TypeError')
+  t.same(await left(), [[1], [1, 0], [2]], 'nothing is cleared')
+  await db.clear({ gt: one })
+  t.same(await left(), [[1]])
+  await db.close()
+})
+
 test('keys and values of any size', async function (t) {
   const db = database()
   await db.open()

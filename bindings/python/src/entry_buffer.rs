@@ -1,6 +1,7 @@
 //! Entries that were read ahead without the GIL, on their way to Python objects.
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::bytes::to_python;
 use crate::iterator_options::Shown;
@@ -60,18 +61,48 @@ impl EntryBuffer {
     }
 }
 
-/// What an iterator returns of an entry: a pair, a key, a value or `None`.
+/// What an iterator returns of an entry, but for the tuple. A collection of garbage may begin when a
+/// container is made, up to Python 3.11, and run any code of the program's: that must not be under a
+/// lock.
+pub(crate) enum Parts<'py> {
+    Both(Bound<'py, PyBytes>, Bound<'py, PyBytes>),
+    One(Bound<'py, PyBytes>),
+    Neither,
+}
+
+impl<'py> Parts<'py> {
+    #[inline]
+    pub(crate) fn of(
+        py: Python<'py>,
+        (key, value): (&[u8], &[u8]),
+        shown: Shown,
+    ) -> PyResult<Self> {
+        let key = key.get(shown.prefix_length..).unwrap_or_default();
+        Ok(match (shown.key, shown.value) {
+            (true, true) => Parts::Both(to_python(py, key)?, to_python(py, value)?),
+            (true, false) => Parts::One(to_python(py, key)?),
+            (false, true) => Parts::One(to_python(py, value)?),
+            (false, false) => Parts::Neither,
+        })
+    }
+
+    /// A pair, a key, a value or `None`.
+    #[inline]
+    pub(crate) fn into_object(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Parts::Both(key, value) => pair(key, value)?.into_any(),
+            Parts::One(part) => part.into_any(),
+            Parts::Neither => py.None().into_bound(py),
+        })
+    }
+}
+
+/// Parts of an entry as one object. The caller holds no lock.
 #[inline]
 pub(crate) fn shown<'py>(
     py: Python<'py>,
-    (key, value): (&[u8], &[u8]),
+    entry: (&[u8], &[u8]),
     shown: Shown,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let key = key.get(shown.prefix_length..).unwrap_or_default();
-    Ok(match (shown.key, shown.value) {
-        (true, true) => pair(to_python(py, key)?, to_python(py, value)?)?.into_any(),
-        (true, false) => to_python(py, key)?.into_any(),
-        (false, true) => to_python(py, value)?.into_any(),
-        (false, false) => py.None().into_bound(py),
-    })
+    Parts::of(py, entry, shown)?.into_object(py)
 }

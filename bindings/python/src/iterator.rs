@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use terrace::Snapshot;
 
 use crate::bytes::Bytes;
-use crate::entry_buffer::{EntryBuffer, shown};
+use crate::entry_buffer::{EntryBuffer, Parts};
 use crate::errors;
 use crate::handle::{Handle, refuse_within_comparator};
 use crate::iterator_options::{IteratorOptions, Shown};
@@ -188,7 +188,7 @@ impl Iterator {
         py: Python<'py>,
         direction: Direction,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.with(py, |position| {
+        let parts = self.with(py, |position| {
             let next = match position.ready(direction) {
                 Some(next) => next,
                 None => {
@@ -201,8 +201,9 @@ impl Iterator {
                 Next::AtScan => position.scan.entry(),
                 Next::None => return Ok(None),
             };
-            shown(py, entry, self.shown).map(Some)
-        })
+            Parts::of(py, entry, self.shown).map(Some)
+        })?;
+        parts.map(|parts| parts.into_object(py)).transpose()
     }
 }
 

@@ -94,9 +94,18 @@ impl ManyIterator {
         if position.entries.len() == 0 {
             return Ok(None);
         }
+        // Not under the lock: see `Parts`.
+        let mut entries = std::mem::take(&mut position.entries);
+        drop(guard);
         let list = PyList::empty(py);
-        for entry in position.entries.iter() {
+        for entry in entries.iter() {
             list.append(shown(py, entry, self.shown)?)?;
+        }
+        entries.clear();
+        let mut guard = self.position.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if let Some(position) = guard.as_mut() {
+            // For the next time.
+            position.entries = entries;
         }
         Ok(Some(list))
     }

@@ -121,7 +121,9 @@ impl RawIterator {
 
     /// Returns key and value. Raises `IteratorInvalidError` if the iterator is at no entry.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.entry(py, |key, value| PyTuple::new(py, [to_python(py, key)?, to_python(py, value)?]))
+        let parts =
+            self.entry(py, |key, value| Ok([to_python(py, key)?, to_python(py, value)?]))?;
+        PyTuple::new(py, parts)
     }
 
     /// Closes the iterator and lets go of what it reads. Nothing happens if it is closed.

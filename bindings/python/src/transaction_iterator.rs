@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::entry_buffer::shown;
 use crate::errors;
+use crate::handle::refuse_within_comparator;
 use crate::iterator_options::{IteratorOptions, Shown};
 use crate::protocol;
 use crate::scan::{Direction, Range};
@@ -116,12 +117,15 @@ impl TransactionIterator {
             transaction.run(py, |transaction| rest.read(transaction, self.direction))?;
         }
         let entry = rest.entries.pop_front();
+        drop(guard);
         entry.map(|(key, value)| shown(py, (&key, &value), self.shown)).transpose()
     }
 
     /// Closes the iterator. Nothing happens if it is closed.
-    fn close(&self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_within_comparator()?;
         self.rest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        Ok(())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -129,9 +133,9 @@ impl TransactionIterator {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> bool {
-        self.close(py);
-        false
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        self.close(py)?;
+        Ok(false)
     }
 
     /// So that `TransactionIterator[...]` may stand in annotations.

@@ -270,3 +270,43 @@ def test_four_threads_write_and_read(db: terrace.DB) -> None:
     for thread in threads:
         thread.join()
     assert sum(1 for _ in db.keys()) == 12_000
+
+
+CLOSED_BY_A_FINALIZER = """
+import sys
+import terrace
+db = terrace.DB(sys.argv[1], create_if_missing=True)
+db.update((b"%05d" % number, b"") for number in range(5_000))
+transaction = db.transaction()
+
+class Owner:
+    def __init__(self, rows):
+        # A cycle, for the collector of garbage.
+        self.rows, self.me = rows, self
+
+    def __del__(self):
+        self.rows.close()
+
+for open_rows in [db.iterator, db.iter_many, lambda: db.raw_iterator(), transaction.iterator]:
+    rows = Owner(open_rows()).rows
+    kept = []
+    try:
+        if hasattr(rows, "item"):
+            rows.seek_to_first()
+            while rows.valid():
+                kept.append([rows.item()])
+                rows.next()
+        else:
+            for row in rows:
+                kept.append([row])
+    except RuntimeError:
+        pass
+print("ended")
+"""
+
+
+def test_a_finalizer_may_close_the_iterator_that_is_being_read(directory: pathlib.Path) -> None:
+    """Up to Python 3.11 a collection begins wherever a container is made."""
+    command = [sys.executable, "-c", CLOSED_BY_A_FINALIZER, str(directory)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ended\n", "")

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use terrace::{
     BlockCache, CompactionFilter, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy,
@@ -208,13 +208,11 @@ pub(crate) fn path(bytes: &[u8]) -> PathBuf {
 /// Where LevelDB's tests put their files: `$TEST_TMPDIR`, or a directory of the user's in `/tmp`.
 /// It is created.
 pub(crate) fn test_directory() -> Vec<u8> {
-    if let Some(dir) = std::env::var_os("TEST_TMPDIR").filter(|dir| !dir.is_empty()) {
-        return dir.as_bytes().to_vec();
-    }
-    let dir = format!("/tmp/leveldbtest-{}", user_id());
+    let chosen = std::env::var_os("TEST_TMPDIR").filter(|dir| !dir.is_empty());
+    let dir = chosen.unwrap_or_else(|| format!("/tmp/leveldbtest-{}", user_id()).into());
     // It may well exist.
     let _ = std::fs::create_dir(&dir);
-    dir.into_bytes()
+    dir.into_vec()
 }
 
 #[expect(unsafe_code, reason = "a call to the system")]

@@ -44,14 +44,15 @@ pub(crate) struct Recovery {
 impl EventListener for Recovery {
     fn on_event(&self, event: &Event) {
         let Event::RecoveryDamage { file, message, kept_as } = event else { return };
-        let counts = kept_as.is_some() || !self.is_torn_end(file, message);
-        let damage = Damage {
+        let mut all = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two are reported in any case, and there may be thousands in a log.
+        let counts = !all.is_empty() || kept_as.is_some() || !self.is_torn_end(file, message);
+        all.push(Damage {
             file: file.clone(),
             message: message.clone(),
             kept_as: kept_as.clone(),
             counts,
-        };
-        self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
+        });
     }
 }
 

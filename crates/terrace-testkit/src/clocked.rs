@@ -157,6 +157,10 @@ impl Env for Clocked {
         self.inner.rename(from, to)
     }
 
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        self.inner.has_other_names(path)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         self.inner.link(from, to)
     }

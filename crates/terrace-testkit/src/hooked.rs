@@ -82,6 +82,10 @@ impl Env for Hooked {
         self.files.open_append(path)
     }
 
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        self.files.has_other_names(path)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         self.hook.operate("link", from);
         self.files.link(from, to)

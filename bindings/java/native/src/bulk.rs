@@ -70,7 +70,8 @@ fn finish_bulk_load<'local>(_: &mut Env<'local>, _: JClass<'local>, load: jlong)
     DATABASES.with(held.0, |open| {
         let report = open.run(|_| {
             let load = held.1.lock().unwrap_or_else(PoisonError::into_inner).take();
-            load.ok_or_else(|| Error::closed("the bulk load is over"))?.finish()
+            let load = load.ok_or_else(|| Error::closed("the bulk load is over"))?;
+            open.env.foreground(|| load.finish())
         })?;
         Ok::<_, Failure>(jlong::try_from(report.entries).unwrap_or(jlong::MAX))
     })

@@ -16,6 +16,10 @@ use crate::comparator_failure::ComparatorFailure;
 #[derive(Default)]
 struct Jobs {
     suspended: bool,
+    /// Somebody waits for what runs on the program's threads.
+    suspending: bool,
+    /// Compactions and the like on the program's threads.
+    foreground: usize,
     /// The database is closing, and waits for its jobs: they are not suspended any more.
     ended: bool,
     running: usize,
@@ -44,6 +48,16 @@ impl Drop for Running {
     }
 }
 
+/// The same on a thread of the program's.
+struct Foreground(Arc<Gate>);
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        self.0.lock().foreground -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
 /// One database's view of the operating system.
 pub(crate) struct GatedEnv {
     inner: Arc<dyn Env>,
@@ -58,15 +72,23 @@ impl GatedEnv {
     }
 
     /// Begins no more jobs, and waits until none is running, at most for `time`. Returns whether
-    /// none is. Once the gate is open for good, does nothing and returns false.
+    /// none is; if not, some of them may still begin. Once the gate is open for good, does nothing
+    /// and returns false.
     pub(crate) fn suspend(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         let mut jobs = self.gate.lock();
-        if jobs.ended {
-            return false;
-        }
-        jobs.suspended = true;
-        while jobs.running > 0 {
+        jobs.suspending = true;
+        loop {
+            if jobs.ended {
+                return false;
+            }
+            // Those on the program's threads first: they wait for jobs.
+            if jobs.foreground == 0 {
+                jobs.suspended = true;
+                if jobs.running == 0 {
+                    return true;
+                }
+            }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -74,7 +96,18 @@ impl GatedEnv {
             let waited = self.gate.changed.wait_timeout(jobs, left);
             jobs = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        true
+    }
+
+    /// Does `work`, which changes the database's files on this thread, once they may change.
+    pub(crate) fn foreground<R>(&self, work: impl FnOnce() -> R) -> R {
+        let mut jobs = self.gate.lock();
+        while (jobs.suspending || jobs.suspended) && !jobs.ended {
+            jobs = self.gate.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+        jobs.foreground += 1;
+        drop(jobs);
+        let _over = Foreground(self.gate.clone());
+        work()
     }
 
     /// Begins the jobs that waited, and those to come.
@@ -90,10 +123,11 @@ impl GatedEnv {
     fn open_gate(&self, for_good: bool) {
         let waiting = {
             let mut jobs = self.gate.lock();
-            jobs.suspended = false;
+            (jobs.suspended, jobs.suspending) = (false, false);
             jobs.ended |= for_good;
             std::mem::take(&mut jobs.waiting)
         };
+        self.gate.changed.notify_all();
         waiting.into_iter().for_each(|(priority, job)| self.begin(priority, job));
     }
 
@@ -217,6 +251,10 @@ impl Env for GatedEnv {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.inner.rename(from, to)
+    }
+
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        self.inner.has_other_names(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {

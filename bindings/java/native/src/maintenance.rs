@@ -78,7 +78,8 @@ fn compact_range<'local>(
 ) -> Result<()> {
     let from = bytes::optional(env, &from)?.map_or(Bound::Unbounded, Bound::Included);
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Included);
-    held(database)?.run(|db| db.compact_range::<Vec<u8>>((from, to)))
+    let open = held(database)?;
+    open.run(|db| open.env.foreground(|| db.compact_range::<Vec<u8>>((from, to))))
 }
 
 native! {
@@ -95,7 +96,8 @@ fn delete_range<'local>(
 ) -> Result<()> {
     let from = bytes::optional(env, &from)?.map_or(Bound::Unbounded, Bound::Included);
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Excluded);
-    held(database)?.run(|db| db.delete_range::<Vec<u8>>((from, to)))
+    let open = held(database)?;
+    open.run(|db| open.env.foreground(|| db.delete_range::<Vec<u8>>((from, to))))
 }
 
 native! {

@@ -13,6 +13,9 @@ use crate::database::DATABASES;
 use crate::failure::{Failure, Result};
 use crate::registry::Registry;
 
+/// Bytes of entries that a range of a transaction fetches at once, about.
+const MOST_BYTES: usize = 64 << 10;
+
 /// The transactions that Java holds, each with the number of its database; taken out by the commit.
 static TRANSACTIONS: Registry<(jlong, Mutex<Option<Transaction>>)> = Registry::new("transaction");
 
@@ -124,7 +127,8 @@ native! {
     ) -> jbyte[][],
 }
 
-/// At most `entries` entries that the transaction sees, from `from` or behind it to before `to`,
+/// At most `entries` entries that the transaction sees, and no more of them than [`MOST_BYTES`]
+/// need, from `from` or behind it to before `to`,
 /// null for no bound: a key, its value, the next key, and so on.
 fn transaction_range<'local>(
     env: &mut Env<'local>,
@@ -143,8 +147,17 @@ fn transaction_range<'local>(
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Excluded);
     let most = usize::try_from(entries).unwrap_or_default();
     let found = with(transaction, |transaction| {
-        let range = live(transaction)?.range::<Vec<u8>>((from, to));
-        Ok(range.take(most).collect::<terrace::Result<Vec<_>>>()?)
+        let mut found = Vec::new();
+        let mut bytes = 0;
+        for entry in live(transaction)?.range::<Vec<u8>>((from, to)).take(most) {
+            let (key, value) = entry?;
+            bytes += key.len() + value.len();
+            found.push((key, value));
+            if bytes >= MOST_BYTES {
+                break;
+            }
+        }
+        Ok(found)
     })?;
     let array = env.new_object_type_array::<JByteArray<'_>>(2 * found.len(), JByteArray::null())?;
     for (at, (key, value)) in found.iter().enumerate() {

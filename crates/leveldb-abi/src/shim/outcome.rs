@@ -73,7 +73,10 @@ impl Outcome {
         let message = error.message().as_bytes();
         // LevelDB's own lengths of messages have 32 bits.
         let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-        Outcome { code: status::code(error), length, message: malloc_copy(message) }
+        let message = malloc_copy(message);
+        // Without memory for the words the code has to do.
+        let length = if message.is_null() { 0 } else { length };
+        Outcome { code: status::code(error), length, message }
     }
 
     /// The outcome of `work`. A panic passes through, to the guard of the exported function.

@@ -19,7 +19,7 @@ pub struct ShimLock {
 
 /// A function of the program's and what to call it with.
 struct Work {
-    function: unsafe extern "C" fn(*mut c_void),
+    function: unsafe extern "C-unwind" fn(*mut c_void),
     argument: *mut c_void,
 }
 
@@ -49,7 +49,7 @@ export! {
     }
 
     /// Runs a function on a background thread.
-    fn shim_schedule(function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    fn shim_schedule(function: unsafe extern "C-unwind" fn(*mut c_void), argument: *mut c_void) {
         let work = Work { function, argument };
         let env = PosixEnv::shared();
         // Where no thread can be started at the moment the job waits for one; LevelDB ends the

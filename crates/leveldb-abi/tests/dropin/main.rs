@@ -92,6 +92,10 @@ fn the_static_library_serves_too() {
     succeeded(compile);
     let shared = compiled("transcript.c", &[]);
     assert_eq!(transcript(&program, None), transcript(&shared, None));
+    // The header declares a function that only the static library has, as with LevelDB.
+    let index = Command::new("nm").arg(libraries.ours.join("lib/libleveldb.a")).output().unwrap();
+    let symbols = String::from_utf8_lossy(&index.stdout).into_owned();
+    assert!(symbols.contains(" T _ZN7leveldb3LogEPNS_6LoggerEPKcz\n"), "leveldb::Log");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 """Uses Debian's plyvel on whichever libleveldb the loader finds. Arguments: a directory, and "everything" or "round N".
 """
+import faulthandler
 import os
 import sys
 
@@ -83,6 +84,17 @@ def everything(root):
     db.compact_range()
     print(list(db.iterator(start=b"010", stop=b"005")))
     db.close()
+    # plyvel closes a database with the interpreter's lock, which the comparator takes: nothing may
+    # still compare then.
+    faulthandler.dump_traceback_later(120, exit=True)
+    for number in range(20):
+        path = os.path.join(root, "backwards%d" % number)
+        db = plyvel.DB(path, create_if_missing=True, comparator=backwards, comparator_name=b"backwards")
+        for i in range(100):
+            db.put(b"%03d" % i, b"x")
+        db.close()
+        plyvel.DB(path, comparator=backwards, comparator_name=b"backwards").close()
+    faulthandler.cancel_dump_traceback_later()
     try:
         plyvel.DB(path)
     except plyvel.Error as error:

@@ -163,6 +163,17 @@ impl Env for SimFs {
         late(fault, "rename", from)
     }
 
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Look, "stat", path)?;
+        late(fault, "stat", path)?;
+        let Some(inode) = state.disk.inode(path) else {
+            return Err(refuse("stat", path, state.disk.why_missing(path)));
+        };
+        let is_it = |entry: &&Entry| matches!(entry, Entry::File(other) if *other == inode);
+        Ok(state.disk.entries.values().filter(is_it).count() > 1)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Link, "link", from)?;

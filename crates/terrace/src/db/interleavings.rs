@@ -20,6 +20,7 @@ use crate::compaction::limits::LEVEL_0_TRIGGER;
 use crate::env::explored::ExploredEnv;
 use crate::write::batch::WriteBatch;
 
+use crate::db::bulk::BulkLoadOptions;
 use crate::db::db::Db;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::manual::CompactOptions;
@@ -133,6 +134,35 @@ fn readers_see_whole_batches_under_every_schedule() {
         "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and \
          compactions"
     );
+}
+
+/// The same where the pairs come as bulk loads.
+fn load_pairs(db: &Db, last: u64) {
+    for value in 1..=last {
+        let mut load = db.bulk_load_with(BulkLoadOptions::new().threads(1)).expect("begins");
+        load.put("left", value.to_string()).expect("loads");
+        load.put("right", value.to_string()).expect("loads");
+        load.finish().expect("finishes");
+    }
+}
+
+#[test]
+fn readers_see_whole_loads_under_every_schedule() {
+    const LAST: u64 = 3;
+    let count = scaled(2_000);
+    explore(count, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        let start = |work: fn(&Db)| {
+            let db = db.clone();
+            thread::spawn(move || work(&db))
+        };
+        let threads = [start(|db| load_pairs(db, LAST)), start(read_pairs), start(read_pairs)];
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
+        db.close().expect("closes");
+    });
+    println!("readers_see_whole_loads: {count} schedules of readers, snapshots and bulk loads");
 }
 
 /// Keys side by side, all deleted but for one, which moves.

@@ -381,6 +381,12 @@ impl Env for MemEnv {
         Ok(())
     }
 
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        let file = self.file("stat", path)?;
+        let is_it = |node: &&Node| matches!(node, Node::File(other) if Arc::ptr_eq(other, &file));
+        Ok(self.tree.lock().entries.values().filter(is_it).count() > 1)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         let (old, new) = (normal(from), normal(to));
         let mut tree = self.tree.lock();

@@ -517,6 +517,16 @@ pub trait Env: Send + Sync + 'static {
     /// were.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
+    /// Whether a file has other names than `path`, as hard links of it have; false by default. The
+    /// engine does not go on writing to such a file: it may be another program's copy.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `Io` if that cannot be told.
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        let _ = path;
+        Ok(false)
+    }
+
     /// Gives a file a second name, `to`, which must not exist. The file is there until both are
     /// removed. `NotSupported` where there is no such thing, and by default: the engine copies
     /// then, as after any other error.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -152,6 +152,11 @@ impl Env for PosixEnv {
 
     fn true_path(&self, dir: &Path) -> PathBuf {
         fs::canonicalize(here_if_empty(dir)).unwrap_or_else(|_| dir.to_owned())
+    }
+
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        let metadata = fs::metadata(path).map_err(|error| Error::io("stat", path, error))?;
+        Ok(metadata.nlink() > 1)
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {

@@ -3,12 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use terrace::{
     BulkLoad, Comparator, Cursor, Db, Entries, Error, ErrorKind, MemEnv, Options, ReadOptions,
     Snapshot, Stats, TransactOptions, Transaction, WriteBatch, WriteOptions,
 };
+use terrace_testkit::watchdog::Watchdog;
 
 fn open() -> Db {
     let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
@@ -151,6 +153,42 @@ impl Comparator for IgnoringCase {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+/// Compares under a lock, as Python's interpreter does.
+struct Locking(Arc<Mutex<()>>);
+
+impl Comparator for Locking {
+    fn name(&self) -> &str {
+        "test.Locking"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let _held = self.0.lock().expect("no panic");
+        a.cmp(b)
+    }
+}
+
+/// The program may hold the lock when it closes the database.
+#[test]
+fn an_open_leaves_nothing_behind_that_compares() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "a close under the comparator's lock");
+    for _ in 0..20 {
+        let (lock, env) = (Arc::new(Mutex::new(())), Arc::new(MemEnv::new()));
+        let open = || {
+            let options = Options::new().create_if_missing(true).env(env.clone());
+            Db::open("/db", options.comparator(Arc::new(Locking(lock.clone())))).unwrap()
+        };
+        let db = open();
+        for number in 0..30_000_u32 {
+            db.put(number.to_be_bytes(), "value").unwrap();
+        }
+        db.close().unwrap();
+        let db = open();
+        let held = lock.lock().unwrap();
+        db.close().unwrap();
+        drop(held);
     }
 }
 

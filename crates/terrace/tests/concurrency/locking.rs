@@ -6,13 +6,14 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use terrace::{
-    Counter, Db, Error, ErrorKind, MemEnv, Options, Result, TransactOptions, Transaction,
-    TransactionOptions, WriteBatch, WriteOptions,
+    Counter, Db, Error, ErrorKind, Isolation, MemEnv, Options, Result, TransactOptions,
+    Transaction, TransactionOptions, WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::clocked::Clocked;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
+use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
 fn options() -> Options {
@@ -180,6 +181,32 @@ fn a_transaction_that_reads_only_what_it_has_locked_does_not_conflict() {
     fixed.commit().unwrap();
     assert_eq!((text(db.get("a").unwrap()), text(db.get("b").unwrap())), ("8".into(), "7".into()));
     db.close().unwrap();
+}
+
+/// The lock is had, but nobody knows whether the key was written before.
+#[test]
+fn a_transaction_whose_key_could_not_be_looked_at_is_not_committed() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        let fs = SimFs::new();
+        let db = Db::open("/db", options().env(fs.env())).unwrap();
+        db.put("a", "1").unwrap();
+        let mut fixed = db.transaction_with(locking().isolation(isolation));
+        assert_eq!(text(fixed.get("a").unwrap()), "1");
+        db.put("b", "theirs").unwrap();
+        db.flush().unwrap();
+        fs.set_faults([OpKind::Open, OpKind::Read].map(|kind| FaultPlan {
+            kinds: vec![kind],
+            suffix: ".ldb".into(),
+            ..FaultPlan::at(0, Fault::Io, false)
+        }));
+        assert_eq!(fixed.get_for_update("b").unwrap_err().kind(), ErrorKind::Io);
+        fs.set_faults(None);
+        assert_eq!(fixed.get_for_update("b").unwrap_err().kind(), ErrorKind::Io);
+        fixed.put("b", "mine");
+        assert_eq!(fixed.commit().unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(text(db.get("b").unwrap()), "theirs");
+        db.close().unwrap();
+    }
 }
 
 /// Three transactions in a circle: the youngest gives way, and the message names all of it.

@@ -176,6 +176,25 @@ fn what_was_not_read_may_change() {
     db.close().unwrap();
 }
 
+/// A write of its own that a transaction has read for update may be undone, and be all that it saw.
+#[test]
+fn what_was_read_for_update_must_not_change_where_it_was_its_own_write() {
+    for is_undone in [false, true] {
+        let db = open();
+        let mut mine = begin(&db);
+        mine.set_savepoint();
+        mine.put("key", "mine");
+        assert!(mine.get_for_update("key").unwrap().is_some());
+        if is_undone {
+            mine.rollback_to_savepoint().unwrap();
+        }
+        mine.put("other", "1");
+        db.put("key", "theirs").unwrap();
+        assert!(conflicts(mine), "undone: {is_undone}");
+        db.close().unwrap();
+    }
+}
+
 /// More is written than is kept.
 #[test]
 fn a_transaction_that_is_too_old_to_be_checked_conflicts() {

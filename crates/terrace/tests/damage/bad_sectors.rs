@@ -235,6 +235,51 @@ fn a_bad_sector_behind_the_data_of_a_table_costs_little() {
     }
 }
 
+/// As a power cut leaves it in a flush: an open removes it, and nothing needs it.
+#[test]
+fn a_bad_sector_in_a_table_that_nothing_names_costs_nothing() {
+    let (disk, model) = Disk::with_database();
+    let (named, stray) = (disk.names(".ldb").remove(0), "900000.ldb");
+    let bytes = disk.files.read(Path::new(DIR).join(&named)).expect("there");
+    disk.files.write(Path::new(DIR).join(stray), bytes);
+    let end = disk.size(stray);
+    disk.break_down(stray, end - 48..end, EIO, FOR_EVER);
+    let found = verify(DIR, &disk.options()).expect("checks");
+    assert!(found.problems.iter().all(|problem| problem.file == stray), "{found:#?}");
+    let report = repair(DIR, &disk.options()).expect("repairs");
+    assert!(report.problems.iter().all(|problem| problem.file == stray), "{report:#?}");
+    assert!(disk.heal(FOR_EVER));
+    assert!(disk.contents() == model);
+}
+
+/// The records before the sector tell which tables were removed.
+#[test]
+fn what_a_manifest_with_a_bad_sector_has_removed_does_not_come_back() {
+    let disk = Disk { files: MemEnv::new(), faults: Arc::default() };
+    let key = |name: u8| vec![name; 5_000];
+    let db = Db::open(DIR, disk.options()).expect("creates");
+    db.put(key(b'x'), "deleted").expect("writes");
+    db.flush().expect("flushes");
+    let removed = disk.names(".ldb").remove(0);
+    let bytes = disk.files.read(Path::new(DIR).join(&removed)).expect("there");
+    db.delete(key(b'x')).expect("deletes");
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    for name in b'a'..=b'c' {
+        db.put(key(name), "stays").expect("writes");
+        db.flush().expect("flushes");
+    }
+    db.close().expect("closes");
+    assert!(disk.names(".ldb").iter().all(|name| *name != removed));
+    disk.files.write(Path::new(DIR).join(&removed), bytes);
+    let manifest = disk.manifest();
+    assert!(disk.size(&manifest) > 33_000);
+    disk.break_down(&manifest, 33_000..33_001, EIO, FOR_EVER);
+    repair(DIR, &disk.options()).expect("repairs");
+    assert!(disk.heal(FOR_EVER));
+    let keys: Vec<_> = disk.contents().into_keys().collect();
+    assert!(keys == [b'a', b'b', b'c'].map(key), "{} keys", keys.len());
+}
+
 #[test]
 fn a_bad_sector_in_a_log_costs_what_follows() {
     let (disk, model) = Disk::with_database();

@@ -351,3 +351,39 @@ fn prepared_transactions_survive_every_failure() {
     });
     println!("prepared_transactions_survive_every_failure: {cases} cases");
 }
+
+/// A directory that is gone for a while is not a transaction that was decided before.
+#[test]
+fn an_error_of_the_directory_does_not_read_as_no_such_transaction() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, away) = (dir.path().join("db"), dir.path().join("away"));
+    let options = Options::new().create_if_missing(true).prepared_transactions(true);
+    let db = Db::open(&path, options.clone()).expect("opens");
+    let transaction = || {
+        let mut transaction = db.transaction_with(TransactionOptions::new().locking(true));
+        transaction.put("key", "value");
+        transaction
+    };
+    db.put("first", "").expect("a put");
+    // The log that is next has no durable name yet.
+    db.flush().expect("a flush");
+    std::fs::rename(&path, &away).expect("goes away");
+    let failed = transaction().prepare("pay").expect_err("no directory");
+    assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
+    std::fs::rename(&away, &path).expect("comes back");
+    let is_prepared = !db.prepared_transactions().is_empty();
+    assert_eq!(is_prepared, failed.into_transaction().is_none());
+    if !is_prepared {
+        transaction().prepare("pay").expect("prepares");
+    }
+    db.flush().expect("a flush");
+    std::fs::rename(&path, &away).expect("goes away");
+    assert_eq!(db.commit_prepared("pay").expect_err("no directory").kind(), ErrorKind::Io);
+    std::fs::rename(&away, &path).expect("comes back");
+    db.commit_prepared("pay").expect("commits");
+    assert_eq!(db.commit_prepared("pay").expect_err("decided").kind(), ErrorKind::NotFound);
+    drop(db);
+    let db = Db::open(&path, options).expect("opens again");
+    assert!(db.prepared_transactions().is_empty());
+    assert_eq!(db.get("key").expect("a get").as_deref(), Some(&b"value"[..]));
+}

@@ -264,6 +264,81 @@ fn a_log_is_not_continued_under_a_manifest_of_leveldbs() {
     assert!(!continues(true));
 }
 
+/// Nothing is written to a log that a copy of the database may share.
+#[test]
+fn a_log_that_has_another_name_is_not_continued() {
+    let reusing = || options(RecoveryMode::Prefix).reuse_logs(true);
+    for is_shared in [false, true] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (original, copy) = (dir.path().join("db"), dir.path().join("copy.log"));
+        let db = Db::open(&original, reusing()).expect("creates");
+        db.put_with("a", "1", WriteOptions::sync()).expect("puts");
+        db.close().expect("closes");
+        let log = path(&original, ".log");
+        let bytes = fs::read(&log).expect("reads");
+        if is_shared {
+            fs::hard_link(&log, &copy).expect("links");
+        }
+        let db = Db::open(&original, reusing()).expect("opens");
+        db.put("e", "1").expect("puts");
+        db.close().expect("closes");
+        if is_shared {
+            assert!(fs::read(&copy).expect("reads") == bytes, "a copy was written to");
+        } else {
+            assert!(fs::read(&log).expect("is continued").len() > bytes.len());
+        }
+        let db = Db::open(&original, options(RecoveryMode::Strict)).expect("opens again");
+        assert_eq!(keys(&db), "ae");
+    }
+}
+
+/// However often it is damaged, and opened, and whatever an earlier database has left.
+#[test]
+fn a_damaged_log_is_kept_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let lost = dir.path().join("lost");
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("creates");
+    for key in ["a", "b", "c", "d", "e"] {
+        db.put(key, "1").expect("puts");
+    }
+    db.close().expect("closes");
+    let log = path(dir.path(), ".log");
+    let name = log.file_name().expect("a name").to_owned();
+    let mut bytes = fs::read(&log).expect("reads");
+    for damaged in *b"bd" {
+        let record = bytes.windows(3).position(|at| *at == [1, damaged, 1]).expect("its key");
+        bytes[record + 1] ^= 0x20;
+    }
+    fs::write(&log, &bytes).expect("writes");
+    fs::create_dir(&lost).expect("makes");
+    fs::write(lost.join(&name), "of another database").expect("writes");
+    let files = fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("an entry"));
+    let files = files.filter(|entry| entry.path().is_file()).map(|entry| entry.path());
+    let before: Vec<_> = files.map(|path| (fs::read(&path).expect("reads"), path)).collect();
+    for _ in 0..2 {
+        let db = Db::open(dir.path(), options(RecoveryMode::Salvage)).expect("opens");
+        assert_eq!(keys(&db), "ace");
+        drop(db);
+        let mut kept: Vec<_> = fs::read_dir(&lost)
+            .expect("lists")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+            .collect();
+        kept.sort();
+        let name = name.to_string_lossy();
+        assert_eq!(kept, [name.to_string(), format!("{name}.1")]);
+        // As if the open had been killed.
+        for entry in fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("an entry"))
+        {
+            if entry.path().is_file() {
+                fs::remove_file(entry.path()).expect("removes");
+            }
+        }
+        for (bytes, path) in &before {
+            fs::write(path, bytes).expect("writes");
+        }
+    }
+}
+
 /// The edits that an open makes before its first flush do not make LevelDB's log one of Terrace's.
 #[test]
 fn an_open_of_such_a_log_may_end_at_every_step() {

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, FilterDecision, KeyspaceOptions, MemEnv, Options,
-    PutOptions, ReadOptions, Snapshot, TableWriter,
+    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, KeyspaceOptions, MemEnv,
+    Options, PutOptions, ReadOptions, Snapshot, TableWriter,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
@@ -16,6 +16,7 @@ use terrace_testkit::leveldb::{Peer, PeerOptions};
 use terrace_testkit::model::Pair;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
+use terrace_testkit::watchdog::Watchdog;
 
 const PATH: &str = "/db";
 
@@ -187,6 +188,38 @@ impl Told {
     }
 }
 
+/// A forced compaction beside a close that begins while its filter is asked.
+fn compact_beside_close() -> terrace::Result<()> {
+    let (filter, told) = Waiting::new();
+    let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new())))?;
+    db.put("0000", "wait")?;
+    for number in 1..2_000 {
+        db.put(format!("{number:04}"), "value")?;
+    }
+    db.flush()?;
+    let all = CompactOptions::new().force(true);
+    std::thread::scope(|scope| {
+        let compaction = scope.spawn(|| db.compact_range_with::<&[u8]>(.., all));
+        told.0.recv().expect("the filter is asked");
+        let close = scope.spawn(|| db.clone().close());
+        while db.put("key", "value").is_ok() {
+            std::thread::yield_now();
+        }
+        told.1.send(()).expect("the filter waits");
+        close.join().expect("no panic").expect("closes");
+        compaction.join().expect("no panic")
+    })
+}
+
+/// As one that waits does: the database is not in use elsewhere.
+#[test]
+fn a_manual_compaction_that_runs_when_the_database_closes_says_so() {
+    let _watchdog = Watchdog::new(Duration::from_secs(300), "a compaction beside a close");
+    // Writes fail a moment before compactions are told, in which one may end.
+    let error = (0..100).find_map(|_| compact_beside_close().err()).expect("one is stopped");
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+}
+
 /// The compaction does not know of a snapshot that is taken while it runs.
 #[test]
 fn a_snapshot_that_is_taken_beside_the_filter_does_not_change() {
@@ -339,6 +372,18 @@ fn a_filter_that_panics_fails_its_compaction_and_nothing_is_lost() {
     let db = Db::open(PATH, options(ByFirst).env(env)).expect("opens again");
     force(&db);
     assert_eq!(db.iter().expect("entries").count(), 100);
+}
+
+/// It fails, as every write does, and does not take that for a keyspace of another thread.
+#[test]
+fn no_keyspace_is_made_where_a_filter_has_stopped_writes() {
+    let db = Db::open(PATH, options(Panics).env(Arc::new(MemEnv::new()))).expect("opens");
+    let failed =
+        (0..100_000).find_map(|number| db.put(format!("{:03}", number % 100), [0; 10_000]).err());
+    assert_eq!(failed.expect("writes stop").kind(), ErrorKind::InvalidArgument);
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "a keyspace where writes fail");
+    let outcome = db.open_or_create_keyspace("new", KeyspaceOptions::new());
+    assert_eq!(outcome.expect_err("an error").kind(), ErrorKind::InvalidArgument);
 }
 
 /// What a filter left is an ordinary database.

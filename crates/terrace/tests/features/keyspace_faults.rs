@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use terrace::{
-    Db, ErrorKind, Keyspace, KeyspaceOptions, Options, PutOptions, Result, WriteOptions,
+    Cursor, Db, ErrorKind, Keyspace, KeyspaceOptions, Options, PutOptions, Result, WriteOptions,
 };
 use terrace_testkit::clocked::Clocked;
 use terrace_testkit::scale::scaled;
-use terrace_testkit::simfs::{Fault, FaultPlan, PowerLoss, SimFs};
+use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
 const PATH: &str = "/db";
@@ -183,4 +183,33 @@ fn a_keyspace_that_is_opened_or_made_is_durable() {
         }
     }
     assert!(failed > 0);
+}
+
+/// A cursor that has failed stays so until it is sought: it never seems to be at the end.
+#[test]
+fn steps_of_a_cursor_that_failed_do_not_end_in_peace() {
+    let fs = SimFs::new();
+    let db = open(&fs, 1000).expect("opens");
+    db.put("~", "behind all keyspaces").expect("a put");
+    drop(create(&db).expect("creates"));
+    db.close().expect("closes");
+    // Before the open, whose flush may read the settings.
+    fs.set_faults([OpKind::Open, OpKind::Read].map(|kind| FaultPlan {
+        kinds: vec![kind],
+        suffix: ".ldb".into(),
+        ..FaultPlan::at(0, Fault::Io, true)
+    }));
+    let db = open(&fs, 1000).expect("opens again");
+    let mut cursor = db.cursor().expect("a cursor");
+    fs.set_faults(None);
+    for step in [Cursor::next, Cursor::prev] {
+        cursor.seek("!outer!");
+        let status = cursor.status();
+        assert!(!cursor.valid() && status.is_err(), "{status:?}");
+        step(&mut cursor);
+        let status = cursor.status();
+        assert!(!cursor.valid() && status.is_err(), "{status:?}");
+        cursor.seek("~");
+        assert!(cursor.valid() && cursor.status().is_ok());
+    }
 }

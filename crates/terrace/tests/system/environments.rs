@@ -307,6 +307,10 @@ impl Env for Asked {
         self.files.true_path(dir)
     }
 
+    fn has_other_names(&self, path: &Path) -> Result<bool> {
+        self.files.has_other_names(path)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         self.files.link(from, to)
     }

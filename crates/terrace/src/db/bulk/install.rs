@@ -119,6 +119,9 @@ fn install_staged(
     if let Ok((version, tables)) = &result {
         core.background.made_version(version, tables);
     }
+    // A snapshot that is taken while they are seen and their number is not would be older than reads
+    // before it.
+    let gate = sequence.is_some().then(|| core.views.snapshots.close());
     let mut state = core.background.state.lock();
     places.release(core, &mut state);
     if result.is_err() && staged.is_empty() && !mutated("load-in-doubt") {
@@ -136,7 +139,7 @@ fn install_staged(
         // After the swap: a read that knows of this ingest has a view with it.
         core.views.ingests.fetch_add(1, Ordering::Release);
     }
-    drop(no_snapshot);
+    drop((no_snapshot, gate));
     core.background.update_throttle(&state);
     core.background.schedule(&mut state);
     core.background.changed.notify_all();

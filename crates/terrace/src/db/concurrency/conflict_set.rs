@@ -13,6 +13,7 @@
 //!    may hold the lock that is not there.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
@@ -103,6 +104,9 @@ impl ConflictSet {
             if known.is_none() {
                 inner.bytes += key.len() + OVERHEAD;
             }
+            if inner.is_full(sequence) {
+                return;
+            }
         }
         inner.make_room(sequence);
     }
@@ -121,6 +125,9 @@ impl ConflictSet {
             let range = OrderedRange::new(range, &self.order);
             inner.bytes += range.len() + 2 * OVERHEAD;
             inner.ranges.push((range, sequence));
+            if inner.is_full(sequence) {
+                return;
+            }
         }
         inner.make_room(sequence);
     }
@@ -143,23 +150,39 @@ impl ConflictSet {
                 "the key {key}, which the transaction has read or not found, was written since"
             ))
         };
-        reads.try_for_each(|range| {
+        let later = inner.ranges.iter().filter(|(_, sequence)| *sequence > since);
+        let unless = |is_written: bool| match is_written {
+            true => Err(Error::conflict(
+                "a range that has keys which the transaction has read was written since",
+            )),
+            false => Ok(()),
+        };
+        reads.try_for_each_key(|key| {
+            if inner.writes.get(key).is_some_and(|sequence| *sequence > since) {
+                return Err(written(key));
+            }
+            unless(later.clone().any(|(written, _)| written.bounds().contains(key)))
+        })?;
+        reads.try_for_each_range(|range| {
             let mut writes = inner.writes.range(range.bounds());
             if let Some((key, _)) = writes.find(|(_, sequence)| **sequence > since) {
                 return Err(written(key));
             }
-            let mut later = inner.ranges.iter().filter(|(_, sequence)| *sequence > since);
-            match later.any(|(written, _)| range.overlaps(written)) {
-                true => Err(Error::conflict(
-                    "a range that has keys which the transaction has read was written since",
-                )),
-                false => Ok(()),
-            }
+            unless(later.clone().any(|(written, _)| range.overlaps(written)))
         })
     }
 }
 
 impl Inner {
+    /// Whether nothing more needs to be put in of the commit at `sequence`: it has come to more than
+    /// the set may take, and conflicts with every transaction as a whole.
+    fn is_full(&mut self, sequence: SequenceNumber) -> bool {
+        if self.bytes > CAPACITY {
+            self.make_room(sequence);
+        }
+        self.forgotten == sequence
+    }
+
     /// Drops writes that no transaction needs, and, where that does not suffice, all of them.
     fn make_room(&mut self, sequence: SequenceNumber) {
         if self.bytes < self.collect_at.max(CAPACITY / 16) {
@@ -178,5 +201,29 @@ impl Inner {
             self.forgotten = sequence;
         }
         self.collect_at = (2 * self.bytes).min(CAPACITY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A commit of more than the set may take conflicts as a whole, and is not put in first.
+    #[test]
+    fn a_commit_of_any_size_takes_no_more_than_the_set_may() {
+        let set = ConflictSet::new(KeyOrder::default(), Arc::default());
+        set.enter(1);
+        let keys: Vec<_> = (0..1_000_000u32).map(u32::to_be_bytes).collect();
+        let mut taken = 0;
+        set.record(keys.iter().map(<[u8; 4]>::as_slice).inspect(|_| taken += 1), 2);
+        assert!(taken <= CAPACITY / OVERHEAD, "{taken} keys");
+        let reads = ReadSet::new(KeyOrder::default());
+        assert!(set.check(&reads, 1).is_err() && set.check(&reads, 2).is_ok());
+        set.enter(2);
+        set.record(keys.iter().map(<[u8; 4]>::as_slice).take(10), 3);
+        reads.add_key(&keys[10]);
+        assert!(set.check(&reads, 2).is_ok());
+        reads.add_key(&keys[9]);
+        assert!(set.check(&reads, 2).is_err());
     }
 }

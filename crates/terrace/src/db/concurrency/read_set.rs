@@ -1,6 +1,7 @@
 //! The keys and ranges that a serializable transaction has read, absent keys included.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
@@ -13,18 +14,19 @@ use super::ordered_range::OrderedRange;
 /// See the [module](self). Reads through a shared transaction add to it.
 pub(in crate::db) struct ReadSet {
     order: KeyOrder,
+    /// Each key once, however often it is read.
+    keys: Mutex<BTreeSet<OrderedKey>>,
     ranges: Mutex<Vec<OrderedRange>>,
 }
 
 impl ReadSet {
     pub(in crate::db) fn new(order: KeyOrder) -> Self {
-        ReadSet { order, ranges: Mutex::default() }
+        ReadSet { order, keys: Mutex::default(), ranges: Mutex::default() }
     }
 
     /// Adds one key.
     pub(in crate::db) fn add_key(&self, key: &[u8]) {
-        let key = Bound::Included(OrderedKey::new(key, &self.order));
-        self.ranges.lock().push(OrderedRange { from: key.clone(), to: key });
+        self.keys.lock().insert(OrderedKey::new(key, &self.order));
     }
 
     /// Begins a scan whose extent is not known yet: until then it counts as one of everything.
@@ -43,8 +45,16 @@ impl ReadSet {
         }
     }
 
+    /// Hands every key to `visit`.
+    pub(in crate::db) fn try_for_each_key(
+        &self,
+        visit: impl FnMut(&OrderedKey) -> Result<()>,
+    ) -> Result<()> {
+        self.keys.lock().iter().try_for_each(visit)
+    }
+
     /// Hands every range that is not empty to `visit`.
-    pub(in crate::db) fn try_for_each(
+    pub(in crate::db) fn try_for_each_range(
         &self,
         visit: impl FnMut(&OrderedRange) -> Result<()>,
     ) -> Result<()> {
@@ -112,5 +122,25 @@ fn tighter<'b>(
                 _ => b,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_read_again_takes_no_space() {
+        let set = ReadSet::new(KeyOrder::default());
+        for key in ["a", "b", "a", "a"] {
+            set.add_key(key.as_bytes());
+        }
+        let mut keys = Vec::new();
+        set.try_for_each_key(|key| {
+            keys.push(key.as_slice().to_vec());
+            Ok(())
+        })
+        .expect("no error");
+        assert_eq!(keys, [b"a", b"b"]);
     }
 }

@@ -21,24 +21,34 @@ pub(in crate::db) fn move_to_lost(files: &Files, name: &str) -> Result<String> {
     Ok(format!("{LOST_DIR}/{kept_as}"))
 }
 
-/// Copies a file there, unless an equal one is there under its name. Returns where.
+/// Copies a file there, unless an equal one is there under its name or a numbered one. Returns
+/// where.
 pub(in crate::db) fn copy_to_lost(files: &Files, name: &str) -> Result<String> {
     let (lost, path) = (lost_dir(files)?, files.path(name));
     let original = files.env.open_random(&path, ReadAccess::Pread)?;
-    let mut kept_as = name.to_owned();
-    if !is_copy(files, &*original, &lost.join(name))? {
-        kept_as = free_name(files.env.as_ref(), &lost, name)?;
+    let mut names = names_for(name);
+    let kept_as = loop {
+        let kept_as = names();
+        let there = lost.join(&kept_as);
+        if files.env.exists(&there)? {
+            // One that cannot be read is no copy.
+            if is_copy(files, &*original, &there).unwrap_or(false) {
+                break kept_as;
+            }
+            continue;
+        }
         let unfinished = lost.join(format!("{name}.unfinished"));
         // A crash may have left one.
         let _ = files.env.remove(&unfinished);
         let copied = copy_file(files, &path, &unfinished)
-            .and_then(|_| files.env.rename(&unfinished, &lost.join(&kept_as)));
+            .and_then(|_| files.env.rename(&unfinished, &there));
         if copied.is_err() {
             // What there is of it takes the space that the database needs.
             let _ = files.env.remove(&unfinished);
         }
         copied?;
-    }
+        break kept_as;
+    };
     sync_lost(files, &lost)?;
     Ok(format!("{LOST_DIR}/{kept_as}"))
 }
@@ -68,9 +78,6 @@ fn sync_lost(files: &Files, lost: &Path) -> Result<()> {
 
 /// Whether the file at `path` holds what `original` does.
 fn is_copy(files: &Files, original: &dyn RandomAccessFile, path: &Path) -> Result<bool> {
-    if !files.env.exists(path)? {
-        return Ok(false);
-    }
     let copy = files.env.open_random(path, ReadAccess::Pread)?;
     let mut buffer = vec![0; PIECE];
     let is_same = |offset, piece: &[u8]| {
@@ -83,11 +90,20 @@ fn is_copy(files: &Files, original: &dyn RandomAccessFile, path: &Path) -> Resul
 /// `name`, or with a number behind it if that is taken: a database of the same name was there
 /// before, perhaps.
 pub(in crate::db) fn free_name(env: &dyn Env, lost: &Path, name: &str) -> Result<String> {
-    let mut free = name.to_owned();
-    let mut taken = 0;
-    while env.exists(&lost.join(&free))? {
-        taken += 1;
-        free = format!("{name}.{taken}");
+    let mut names = names_for(name);
+    loop {
+        let free = names();
+        if !env.exists(&lost.join(&free))? {
+            return Ok(free);
+        }
     }
-    Ok(free)
+}
+
+/// The names that a file called `name` may have there, in turn.
+fn names_for(name: &str) -> impl FnMut() -> String {
+    let mut taken = 0;
+    move || {
+        taken += 1;
+        if taken == 1 { name.to_owned() } else { format!("{name}.{}", taken - 1) }
+    }
 }

@@ -13,7 +13,7 @@ use super::{
 fn open_or_create(
     options: &KeyspaceOptions,
     open: impl Fn() -> Result<Keyspace>,
-    create: impl Fn() -> Result<Keyspace>,
+    create: impl Fn() -> Result<Option<Keyspace>>,
 ) -> Result<Keyspace> {
     options.check()?;
     loop {
@@ -21,10 +21,9 @@ fn open_or_create(
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             opened => return opened,
         }
-        match create() {
-            // Another thread has made it in between; nothing else is wrong with the arguments.
-            Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
-            created => return created,
+        // Else another thread has made it in between.
+        if let Some(created) = create()? {
+            return Ok(created);
         }
     }
 }
@@ -127,7 +126,7 @@ impl Db {
     ) -> Result<Keyspace> {
         let name = name.as_ref();
         let open = || self.keyspace_with(name, &options);
-        open_or_create(&options, open, || self.create_keyspace(name, options.clone()))
+        open_or_create(&options, open, || Keyspace::try_create(self, None, name, &options))
     }
 
     /// Returns the names of all keyspaces, in order, without those within others. Takes time by
@@ -174,9 +173,23 @@ impl Db {
 }
 
 impl Keyspace {
-    fn create(db: &Db, parent: Parent<'_>, name: &str, options: &KeyspaceOptions) -> Result<Self> {
+    /// `None` if there is one already.
+    fn try_create(
+        db: &Db,
+        parent: Parent<'_>,
+        name: &str,
+        options: &KeyspaceOptions,
+    ) -> Result<Option<Self>> {
         let incarnation = create_keyspace(db.core(), parent, name, options)?;
-        Ok(Keyspace { db: db.clone(), incarnation })
+        Ok(incarnation.map(|incarnation| Keyspace { db: db.clone(), incarnation }))
+    }
+
+    fn create(db: &Db, parent: Parent<'_>, name: &str, options: &KeyspaceOptions) -> Result<Self> {
+        if let Some(created) = Self::try_create(db, parent, name, options)? {
+            return Ok(created);
+        }
+        let prefix = prefix_within(parent, name)?;
+        Err(Error::invalid_argument(format!("{} exists already", name::shown(&prefix))))
     }
 
     fn open(db: &Db, parent: Parent<'_>, name: &str) -> Result<Self> {
@@ -278,7 +291,11 @@ impl Keyspace {
     ) -> Result<Keyspace> {
         let name = name.as_ref();
         let open = || self.keyspace_with(name, &options);
-        open_or_create(&options, open, || self.create_keyspace(name, options.clone()))
+        let parent = Some(&*self.incarnation);
+        open_or_create(&options, open, || {
+            self.incarnation.check()?;
+            Keyspace::try_create(&self.db, parent, name, &options)
+        })
     }
 
     fn checked(self, options: &KeyspaceOptions) -> Result<Self> {

@@ -34,7 +34,7 @@ mod writes;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::incarnations::{Incarnation, Incarnations};
@@ -81,7 +81,7 @@ fn create_keyspace(
     parent: Parent<'_>,
     name: &str,
     options: &KeyspaceOptions,
-) -> Result<Arc<Incarnation>> {
+) -> Result<Option<Arc<Incarnation>>> {
     check_prefixes(&core.files.order.keys)?;
     let prefix = prefix_within(parent, name)?;
     options.check()?;
@@ -89,7 +89,7 @@ fn create_keyspace(
     parent.map_or(Ok(()), Incarnation::check)?;
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
     if is_open || find_keyspace(core, &prefix)?.is_some() {
-        return Err(Error::invalid_argument(format!("{} exists already", name::shown(&prefix))));
+        return Ok(None);
     }
     core.files.check_writable()?;
     // Before there is a key that they are for.
@@ -99,7 +99,7 @@ fn create_keyspace(
     let (key, value) = (entry::key(&prefix), entry::encode(options));
     core.writes.write_one(&key, Some(&value), WriteOptions::sync())?;
     core.background.schedule_expiry_check();
-    Ok(core.keyspaces.registry.lock().get_or_add(prefix, options.clone()))
+    Ok(Some(core.keyspaces.registry.lock().get_or_add(prefix, options.clone())))
 }
 
 /// The keyspace `name` within `parent`, if it is in the catalogue or has keys.

@@ -60,7 +60,11 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
     result = result.and(core.background.versions.lock().close());
     core.logs.delete_recycled_logs();
     core.files.purge();
-    core.files.log("closed");
+    // A program's logger may be gone by now, or take a lock that the program holds: LevelDB's
+    // destructor does not call it.
+    if core.files.options.logger.is_none() {
+        core.files.log("closed");
+    }
     *core.files.lock.lock() = None;
     result
 }

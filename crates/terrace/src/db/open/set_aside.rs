@@ -1,5 +1,7 @@
 //! Moves to `lost/` what recovery found and nothing needs, yet may be all there is of some writes.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
@@ -98,15 +100,23 @@ fn holds_more(files: &Files, name: &str, number: u64, last_sequence: SequenceNum
 /// Keeps logs in `lost/` in which recovery met damage with something valid behind it: they are
 /// removed when they are not needed any more. If that fails the open does.
 pub(super) fn set_aside_logs(files: &Files, recovered: &mut Recovered) -> Result<()> {
+    let mut kept = BTreeMap::new();
     for damage in
         recovered.damage.iter_mut().filter(|damage| damage.keep && !mutated("keep-damaged-logs"))
     {
-        let name = filename::log(damage.log);
-        // A full disk has room for a second name.
-        let kept_as = copy_to_lost(files, &name)
-            .or_else(|error| link_to_lost(files, &name).map_err(|_| error))
-            .map_err(|error| not_kept(&name, &error))?;
-        damage.kept_as = Some(kept_as);
+        let kept_as = match kept.entry(damage.log) {
+            Entry::Occupied(kept) => kept.into_mut(),
+            Entry::Vacant(new) => new.insert(keep_log(files, damage.log)?),
+        };
+        damage.kept_as = Some(kept_as.clone());
     }
     Ok(())
+}
+
+fn keep_log(files: &Files, number: u64) -> Result<String> {
+    let name = filename::log(number);
+    // A full disk has room for a second name.
+    copy_to_lost(files, &name)
+        .or_else(|error| link_to_lost(files, &name).map_err(|_| error))
+        .map_err(|error| not_kept(&name, &error))
 }

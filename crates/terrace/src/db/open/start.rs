@@ -12,7 +12,7 @@ use crate::memtable::{MemTable, MemTableWriter};
 use crate::version::filename::{self, LOST_DIR};
 
 use crate::db::db_impl::DbImpl;
-use crate::db::db_impl::background::state::{FlushProgress, Immutable};
+use crate::db::db_impl::background::state::{FlushProgress, Immutable, State};
 use crate::db::db_impl::write_path::commit::Commit;
 use crate::db::open::own_files::Leftovers;
 use crate::db::open::recovery::{Recovered, RecoveredMemtable};
@@ -114,7 +114,14 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
     });
     *core.writes.commit.lock() = Some(commit);
     core.background.schedule(&mut state);
-    while many && !state.immutables.is_empty() && state.error.is_none() {
+    // A comparator of the program's may take a lock that the program holds when it closes the
+    // database, as Python's interpreter does: LevelDB's open leaves nothing behind that calls it.
+    let compares = !core.files.order.keys.is_bytewise() && !mutated("flush-behind-an-open");
+    let has_to_wait = |state: &State| {
+        let is_left = !state.immutables.is_empty();
+        many && is_left || compares && (is_left || state.flushing > 0)
+    };
+    while has_to_wait(&state) && state.error.is_none() {
         core.background.changed.wait(&mut state);
     }
     match &state.error {
@@ -163,7 +170,12 @@ fn begin_log(core: &DbImpl, recovered: &Recovered, logs: &[u64]) -> Commit {
 /// of what it holds is then the one to write to.
 fn continue_log(core: &DbImpl, recovered: &mut Recovered) -> Option<Commit> {
     let (number, end) = recovered.reusable()?;
-    let file = match core.files.env.open_append(&core.files.path(&filename::log(number))) {
+    let (env, path) = (core.files.env.as_ref(), core.files.path(&filename::log(number)));
+    if env.has_other_names(&path).unwrap_or(true) && !mutated("log-with-other-names") {
+        core.files.log(format!("a new log, because {} has other names", path.display()));
+        return None;
+    }
+    let file = match env.open_append(&path) {
         Ok(file) => file,
         Err(error) => {
             core.files.log(format!("a new log, because the last cannot be continued: {error}"));

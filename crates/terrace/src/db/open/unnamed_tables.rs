@@ -9,6 +9,8 @@ use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
 use crate::version::table_set::TableSet;
 
+use crate::db::io_error::{is_damage, retry_once};
+
 /// The last sequence numbers that such tables record, 0 for a bulk load whose number nobody knows
 /// any more. A table that was never finished was in no edit, and LevelDB, which records no
 /// properties, has no loads.
@@ -20,6 +22,22 @@ pub(in crate::db) fn last_sequences(
     numbers: impl IntoIterator<Item = u64>,
 ) -> Result<Vec<SequenceNumber>> {
     numbers.into_iter().filter_map(|number| last_sequence(tables, number).transpose()).collect()
+}
+
+/// The same for a check or a repair: nobody knows the number of a table on a bad sector, or of one
+/// that is gone by now.
+///
+/// # Errors
+/// The system's others, after a second attempt.
+pub(in crate::db) fn last_sequences_known(
+    tables: &TableSet,
+    numbers: impl IntoIterator<Item = u64>,
+) -> Result<Vec<SequenceNumber>> {
+    let look = |number| match retry_once(|| last_sequence(tables, number)) {
+        Err(error) if is_damage(&error) => Ok(Some(0)),
+        looked => looked,
+    };
+    numbers.into_iter().filter_map(|number| look(number).transpose()).collect()
 }
 
 fn last_sequence(tables: &TableSet, number: u64) -> Result<Option<SequenceNumber>> {

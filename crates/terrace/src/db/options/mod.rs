@@ -483,7 +483,8 @@ impl Options {
         /// ```
         compression_per_level: Vec<Compression> = |v| v;
         /// Continue with the newest log at open instead of writing what it holds to a table, if
-        /// everything in it is known to be on disk: a close syncs the log for this. Default: false.
+        /// everything in it is known to be on disk: a close syncs the log for this. Not one that has
+        /// another name, which may be a copy's. Default: false.
         ///
         /// ```
         /// # use terrace::*;

@@ -150,6 +150,14 @@ impl Cursor {
         self.iter.load();
     }
 
+    /// Forgets why the cursor was invalid: a seek begins anew, a step does not.
+    #[inline]
+    fn forget_failure(&mut self) {
+        if let Some(expiry) = &mut self.expiry {
+            expiry.failure = None;
+        }
+    }
+
     /// Leaves an entry that has expired, for the next one that has not, and sees to its value.
     #[inline]
     fn settle(&mut self, direction: Direction) {
@@ -164,7 +172,6 @@ impl Cursor {
     fn leave_expired(&mut self, direction: Direction) {
         self.trailer = 0;
         let Some(expiry) = &mut self.expiry else { return };
-        expiry.failure = None;
         while self.iter.valid() {
             if self.iter.is_pending() && expiry.needs_value(self.iter.key()) {
                 self.iter.load();
@@ -292,6 +299,7 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_to_first(&mut self) {
+        self.forget_failure();
         match self.iter.bounds() {
             Some(_) => self.seek_behind_lower_bound(),
             None => self.iter.seek_to_first(),
@@ -313,6 +321,7 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_to_last(&mut self) {
+        self.forget_failure();
         match self.iter.bounds() {
             Some(_) => self.seek_before_upper_bound(),
             None => self.iter.seek_to_last(),
@@ -336,6 +345,7 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.forget_failure();
         sample_seek(&self.iter.keeper().core);
         let key = key.as_ref();
         match self.iter.bounds() {
@@ -359,6 +369,7 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        self.forget_failure();
         sample_seek(&self.iter.keeper().core);
         let key = key.as_ref();
         match self.iter.bounds() {

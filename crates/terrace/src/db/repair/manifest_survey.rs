@@ -4,6 +4,7 @@
 //! which tables were compacted into others and must not come back, and which logs have become
 //! tables. Changes nothing.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,14 +53,7 @@ impl ManifestSurvey {
     ) -> Result<Self> {
         let mut survey = ManifestSurvey::default();
         let mut numbers: Vec<_> = own.of_kind(FileKind::Manifest).collect();
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        for &number in &numbers {
-            match retry_once(|| survey.skim(env, dir, order, number)) {
-                // Told below, if it matters.
-                Err(error) if is_damage(&error) => {}
-                skimmed => skimmed?,
-            }
-        }
+        numbers.sort_unstable();
         let current = match retry_once(|| manifest::read_current(env, dir)) {
             Ok(number) => Some(number),
             Err(error) if is_damage(&error) => {
@@ -68,11 +62,22 @@ impl ManifestSurvey {
             }
             Err(error) => return Err(error),
         };
-        if let Some(number) = current.filter(|number| !numbers.contains(number)) {
+        let in_force = current.filter(|number| numbers.contains(number));
+        // In the order in which they were written: what a later one holds was not removed before.
+        for &number in &numbers {
+            // CURRENT never named a later one, as a kill leaves it.
+            let counts = in_force.is_none_or(|in_force| number <= in_force);
+            match retry_once(|| survey.skim(env, dir, order, number, counts)) {
+                // Told below, if it matters.
+                Err(error) if is_damage(&error) => {}
+                skimmed => skimmed?,
+            }
+        }
+        if let Some(number) = current.filter(|_| in_force.is_none()) {
             let message = format!("names {}, which is missing", filename::manifest(number));
             survey.problems.push(Problem::new(filename::CURRENT, message));
         }
-        numbers.sort_by_key(|number| current != Some(*number));
+        numbers.sort_by_key(|&number| (current != Some(number), Reverse(number)));
         for number in numbers {
             match retry_once(|| manifest::read_manifest(env, dir, number, order, &Arc::default())) {
                 Ok(state) => {
@@ -94,18 +99,19 @@ impl ManifestSurvey {
         Ok(survey)
     }
 
-    /// Takes what can be learnt from every record of one MANIFEST that decodes.
+    /// Takes what can be learnt from every record of one MANIFEST that decodes, as far as it can be
+    /// read. Where it does not count, that is its comparator and its sequence numbers.
     fn skim(
         &mut self,
         env: &dyn Env,
         dir: &Path,
         order: &InternalOrder,
         number: u64,
+        counts: bool,
     ) -> Result<()> {
         let name = filename::manifest(number);
         let file = env.open_random(&dir.join(&name), ReadAccess::Pread)?;
         let mut reader = LogReader::new(file, name.clone());
-        let mut removed = BTreeSet::new();
         loop {
             let edit = match reader.next()? {
                 LogItem::Record { data, .. } => VersionEdit::decode(data),
@@ -130,16 +136,74 @@ impl ManifestSurvey {
                     dir.join(name).display()
                 )));
             }
-            // A table that moves is removed from one level and added to another by the same edit.
-            removed.extend(edit.deleted_files.iter().map(|(_, number)| *number));
-            for file in &edit.new_files {
-                removed.remove(&file.number);
+            if counts {
+                // A table that moves is removed from one level and added to another by the same
+                // edit.
+                self.removed.extend(edit.deleted_files.iter().map(|(_, number)| *number));
+                for file in &edit.new_files {
+                    self.removed.remove(&file.number);
+                }
+                self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
             }
-            self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
             let last_sequence = edit.last_sequence.filter(|&sequence| sequence <= MAX_SEQUENCE);
             self.last_sequence = self.last_sequence.max(last_sequence.unwrap_or(0));
         }
-        self.removed.extend(removed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, encode};
+    use crate::env::{CreateOptions, MemEnv};
+    use crate::log::LogWriter;
+    use crate::version::edit::NewFile;
+
+    const DIR: &str = "/db";
+
+    fn write(env: &MemEnv, number: u64, edits: &[(&[u64], &[u64])]) {
+        let path = Path::new(DIR).join(filename::manifest(number));
+        let mut writer = LogWriter::new(env.create(&path, CreateOptions::default()).unwrap(), 0);
+        for (added, deleted) in edits {
+            let (smallest, largest, values, codecs) = Default::default();
+            let file = NewFile { level: 1, number: 0, size: 1, smallest, largest, values, codecs };
+            let key = encode(b"k", 1, EntryKind::Value);
+            let file = NewFile { smallest: key.clone(), largest: key, ..file };
+            let edit = VersionEdit {
+                log_number: Some(number),
+                deleted_files: deleted.iter().map(|&number| (1, number)).collect(),
+                new_files: added.iter().map(|&number| NewFile { number, ..file.clone() }).collect(),
+                ..VersionEdit::default()
+            };
+            writer.add_record(&edit.encode()).unwrap();
+        }
+    }
+
+    fn survey(env: &MemEnv) -> ManifestSurvey {
+        let own = OwnFiles::list(env, Path::new(DIR)).unwrap();
+        let order = InternalOrder::new(KeyOrder::default());
+        ManifestSurvey::read(env, Path::new(DIR), &order, &own).unwrap()
+    }
+
+    /// A kill leaves such a MANIFEST of a compaction that was not installed: before or behind the
+    /// one that CURRENT names, by whether it was opened since.
+    #[test]
+    fn what_a_manifest_removed_that_current_never_named_stays() {
+        let env = MemEnv::new();
+        env.create_dir(Path::new(DIR), 0o777).unwrap();
+        write(&env, 2, &[(&[10, 11, 12], &[]), (&[19], &[10, 11])]);
+        write(&env, 5, &[(&[10, 11, 12], &[]), (&[13], &[12])]);
+        write(&env, 9, &[(&[10, 11, 13], &[]), (&[20], &[10, 13])]);
+        env.write("/db/CURRENT", b"MANIFEST-000005\n".to_vec());
+        let found = survey(&env);
+        assert_eq!(found.removed.iter().copied().collect::<Vec<_>>(), [12]);
+        assert_eq!(found.log_number, 5);
+        // Where CURRENT is gone, the last one counts.
+        env.remove(Path::new("/db/CURRENT")).unwrap();
+        let found = survey(&env);
+        assert_eq!(found.removed.iter().copied().collect::<Vec<_>>(), [10, 12, 13]);
+        assert_eq!(found.log_number, 9);
     }
 }

@@ -253,6 +253,9 @@ impl Transaction {
     ///   [its time](TransactionOptions::lock_timeout).
     /// - [`Conflict`](ErrorKind::Conflict) if the key was written since the moment that the
     ///   transaction sees, and it has read something that it has not locked.
+    ///
+    /// Where the look whether it was written fails, the transaction cannot be committed any more,
+    /// either.
     pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let key = key.as_ref();
         if self.locks.is_some() {
@@ -260,7 +263,10 @@ impl Transaction {
             return self.get(key);
         }
         let value = self.get(key)?;
-        if !self.relied_on.contains(key) {
+        if let Some(reads) = &self.reads {
+            // Also where its own write is what it sees, which may be undone.
+            reads.set.add_key(key);
+        } else if !self.relied_on.contains(key) {
             self.relied_on.insert(key.to_vec());
         }
         Ok(value)
@@ -289,7 +295,8 @@ impl Transaction {
             let view = self.core.views.current.load_full();
             let in_tables = view.in_tables > since;
             let checked = check_keys(&self.core, &view, std::iter::once(key), since, in_tables);
-            self.failure = checked.as_ref().err().filter(is_final).cloned();
+            // Whatever failed: the key is locked now, and is not looked at again.
+            self.failure = checked.as_ref().err().cloned();
             return checked;
         }
         self.snapshot = Snapshot::take(&self.core);

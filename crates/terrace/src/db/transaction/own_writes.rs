@@ -30,15 +30,13 @@ pub(super) type OwnEntry<'w> = (&'w OrderedKey, &'w Write);
 pub(super) struct OwnWrites {
     order: KeyOrder,
     writes: BTreeMap<OrderedKey, Write>,
-    /// The writes that those since the first savepoint have replaced.
-    replaced: Vec<(Vec<u8>, Option<Write>)>,
-    /// How much had been replaced at each savepoint.
-    savepoints: Vec<usize>,
+    /// For each savepoint what there was of the keys that were written since, up to the next one.
+    savepoints: Vec<BTreeMap<OrderedKey, Option<Write>>>,
 }
 
 impl OwnWrites {
     pub(super) fn new(order: KeyOrder) -> Self {
-        OwnWrites { order, writes: BTreeMap::new(), replaced: Vec::new(), savepoints: Vec::new() }
+        OwnWrites { order, writes: BTreeMap::new(), savepoints: Vec::new() }
     }
 
     fn key(&self, key: &[u8]) -> OrderedKey {
@@ -50,10 +48,13 @@ impl OwnWrites {
     }
 
     pub(super) fn set(&mut self, key: &[u8], write: Write) {
-        let replaced = self.writes.insert(self.key(key), write);
-        if !self.savepoints.is_empty() {
-            self.replaced.push((key.to_vec(), replaced));
-        }
+        let key = self.key(key);
+        let Some(before) = self.savepoints.last_mut() else {
+            self.writes.insert(key, write);
+            return;
+        };
+        let replaced = self.writes.insert(key.clone(), write);
+        before.entry(key).or_insert(replaced);
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<&Write> {
@@ -61,17 +62,14 @@ impl OwnWrites {
     }
 
     pub(super) fn set_savepoint(&mut self) {
-        self.savepoints.push(self.replaced.len());
+        self.savepoints.push(BTreeMap::new());
     }
 
     /// Undoes what was written since the last savepoint, which is gone then. False if there is
     /// none.
     pub(super) fn rollback_to_savepoint(&mut self) -> bool {
-        let Some(replaced_then) = self.savepoints.pop() else { return false };
-        while self.replaced.len() > replaced_then
-            && let Some((key, replaced)) = self.replaced.pop()
-        {
-            let key = self.key(&key);
+        let Some(before) = self.savepoints.pop() else { return false };
+        for (key, replaced) in before {
             match replaced {
                 Some(write) => self.writes.insert(key, write),
                 None => self.writes.remove(&key),
@@ -107,5 +105,25 @@ impl OwnWrites {
 
     pub(super) fn at_or_before(&self, key: &[u8]) -> Option<OwnEntry<'_>> {
         self.writes.range(..=self.key(key)).next_back()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_written_again_after_a_savepoint_takes_no_space() {
+        let mut writes = OwnWrites::new(KeyOrder::default());
+        writes.set(b"key", Write::Put(b"first".to_vec()));
+        for value in 0..2u8 {
+            writes.set_savepoint();
+            (0..10).for_each(|_| writes.set(b"key", Write::Put(vec![value])));
+        }
+        assert!(writes.savepoints.iter().all(|before| before.len() == 1));
+        for value in [&[0][..], b"first"] {
+            assert!(writes.rollback_to_savepoint());
+            assert_eq!(writes.get(b"key").and_then(Write::value), Some(value));
+        }
     }
 }

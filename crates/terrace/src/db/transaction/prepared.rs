@@ -12,7 +12,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::write::batch::{BatchView, WriteBatch};
@@ -130,7 +130,10 @@ pub(super) fn prepare(core: &Arc<DbImpl>, name: &[u8], terms: Terms) -> Result<(
     let commit = commit_batch(record, &record_key);
     commit.check()?;
     let mut locks = Some(locks);
-    let sequence = core.writes.write_holding(BatchView::of(&batch), &mut locks, || Ok(()))?;
+    let sequence = core
+        .writes
+        .write_holding(BatchView::of(&batch), &mut locks, || Ok(()))
+        .map_err(of_environment)?;
     drop(batch);
     if let Some(locks) = locks {
         core.prepared.insert(name, Prepared::new(commit, false, locks));
@@ -138,7 +141,16 @@ pub(super) fn prepare(core: &Arc<DbImpl>, name: &[u8], terms: Terms) -> Result<(
     if mutated("prepared-sync") {
         return Ok(());
     }
-    core.writes.sync_log(sequence)
+    core.writes.sync_log(sequence).map_err(of_environment)
+}
+
+/// An error of a write or a sync: a directory that is gone says nothing about whether the
+/// transaction is, which is what `NotFound` means to callers.
+fn of_environment(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => Error::io_message(error.message()),
+        _ => error,
+    }
 }
 
 /// The batch that commits a transaction.
@@ -202,9 +214,12 @@ pub(in crate::db) fn decide(core: &DbImpl, name: &[u8], commits: bool) -> Result
         Progress::Written { .. } => (&removal, &mut no_locks),
     };
     let options = WriteOptions::new();
-    let sequence = core.writes.write_if(BatchView::of(batch), options, locks, || Ok(()))?;
+    let sequence = core
+        .writes
+        .write_if(BatchView::of(batch), options, locks, || Ok(()))
+        .map_err(of_environment)?;
     *progress = Progress::Written { committed: commits };
-    core.writes.sync_log(sequence)?;
+    core.writes.sync_log(sequence).map_err(of_environment)?;
     *progress = Progress::Decided;
     core.prepared.remove(name);
     Ok(())

@@ -263,6 +263,11 @@ impl Background {
             drop((plan, version));
             self.files.purge();
             drop(reserved);
+            if matches!(&result, Err(error) if error.kind() == ErrorKind::Busy)
+                && self.state.lock().closing
+            {
+                return Err(self.files.closed_error());
+            }
             if let Err(error) = &result
                 && self.files.options.paranoid_checks
                 && error.kind() == ErrorKind::Corruption

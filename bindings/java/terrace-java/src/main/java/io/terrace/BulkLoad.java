@@ -33,8 +33,17 @@ public final class BulkLoad implements AutoCloseable {
      */
     public void put(byte[] key, byte[] value) {
         Objects.requireNonNull(value, "value");
-        packer.add(key);
-        packer.add(value);
+        int before = packer.length();
+        boolean isWhole = false;
+        try {
+            packer.add(key);
+            packer.add(value);
+            isWhole = true;
+        } finally {
+            if (!isWhole) {
+                packer.truncate(before);
+            }
+        }
         if (packer.length() >= CHUNK) {
             send();
         }

@@ -38,6 +38,11 @@ final class Packer {
         return length;
     }
 
+    /** Forgets what was added since the length was {@code length}. */
+    void truncate(int length) {
+        this.length = length;
+    }
+
     void clear() {
         length = 0;
     }

@@ -239,6 +239,10 @@ public final class TerraceDb implements DB {
         if (!buffer.isDirect()) {
             throw new IllegalArgumentException("the buffer is not direct");
         }
+        if (buffer.hasRemaining()) {
+            // Fails if its memory segment was closed, or is another thread's.
+            buffer.get(buffer.position());
+        }
     }
 
     @Override
@@ -398,8 +402,10 @@ public final class TerraceDb implements DB {
     }
 
     /**
-     * Suspends flushes and compactions, and waits for those that are running. Writers wait once
-     * their memory is full; {@link #checkpoint} is the better way to a backup.
+     * Suspends flushes and compactions, and waits for those that are running, {@link #compactRange},
+     * {@link #deleteRange} and {@link BulkLoad#finish} included. Such calls then wait until
+     * {@link #resumeCompactions}: the thread that is to make that call must not make them before.
+     * Writers wait once their memory is full; {@link #checkpoint} is the better way to a backup.
      */
     @Override
     public void suspendCompactions() throws InterruptedException {

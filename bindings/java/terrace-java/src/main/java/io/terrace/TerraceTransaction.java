@@ -131,9 +131,10 @@ public final class TerraceTransaction implements AutoCloseable {
         private byte[][] fetched;
         private int at;
 
+        // The program may write into its arrays, and into those that it gets.
         Entries(byte[] from, byte[] to) {
-            this.from = from;
-            this.to = to;
+            this.from = from == null ? null : from.clone();
+            this.to = to == null ? null : to.clone();
         }
 
         @Override
@@ -141,14 +142,14 @@ public final class TerraceTransaction implements AutoCloseable {
             if (fetched != null && at < fetched.length) {
                 return true;
             }
-            if (fetched != null && fetched.length < 2 * RANGE_ENTRIES) {
+            if (fetched != null && fetched.length == 0) {
                 return false;
             }
             fetched = Native.transactionRange(number, from, after, to, RANGE_ENTRIES);
             Reference.reachabilityFence(TerraceTransaction.this);
             at = 0;
             if (fetched.length > 0) {
-                from = fetched[fetched.length - 2];
+                from = fetched[fetched.length - 2].clone();
                 after = true;
             }
             return fetched.length > 0;

@@ -20,6 +20,7 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.iq80.leveldb.Options;
 import org.iq80.leveldb.ReadOptions;
@@ -160,6 +161,64 @@ class TerraceDbTest {
             assertEquals("0101", keys.get(0));
             assertTrue(keys.contains("0500x"));
         }
+    }
+
+    /** What the program does with arrays that it got or gave is nothing to the transaction. */
+    @Test
+    void a_transactions_entries_do_not_depend_on_arrays_of_the_program() {
+        for (int i = 0; i < 1000; i++) {
+            db.put(bytes(String.format("%04d", i)), new byte[1000]);
+        }
+        byte[] from = bytes("0100");
+        byte[] to = bytes("0900");
+        try (TerraceTransaction transaction = db.transaction()) {
+            Iterator<Map.Entry<byte[], byte[]>> range = transaction.range(from, to);
+            Arrays.fill(from, (byte) 0xff);
+            Arrays.fill(to, (byte) 0);
+            List<String> keys = new ArrayList<>();
+            range.forEachRemaining(entry -> {
+                keys.add(asString(entry.getKey()));
+                Arrays.fill(entry.getKey(), (byte) 0xff);
+            });
+            assertEquals(800, keys.size());
+            assertEquals("0899", keys.get(799));
+        }
+    }
+
+    /** A copy of the files of a suspended database must not change under the copying hand. */
+    @Test
+    void suspended_compactions_hold_up_those_that_are_asked_for() throws Exception {
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 1000; i++) {
+                db.put(bytes("key" + i), new byte[100]);
+            }
+            db.flush();
+        }
+        db.waitIdle();
+        db.suspendCompactions();
+        List<String> before = Arrays.asList(directory.file("db").list());
+        List<Thread> threads = new ArrayList<>();
+        List<Runnable> changes = List.of(() -> db.compactRange(null, null),
+                () -> db.deleteRange(bytes("key1"), bytes("key2")));
+        for (Runnable change : changes) {
+            Thread thread = new Thread(change);
+            thread.start();
+            threads.add(thread);
+        }
+        for (Thread thread : threads) {
+            // It waits, or would be at its end soon.
+            while (thread.getState() == Thread.State.NEW) {
+                Thread.onSpinWait();
+            }
+            thread.join(500);
+            assertTrue(thread.isAlive());
+        }
+        assertEquals(Set.copyOf(before), Set.of(directory.file("db").list()));
+        db.resumeCompactions();
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertNull(db.get(bytes("key1")));
     }
 
     @Test
