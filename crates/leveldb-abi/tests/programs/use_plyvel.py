@@ -92,6 +92,9 @@ def everything(root):
         db = plyvel.DB(path, create_if_missing=True, comparator=backwards, comparator_name=b"backwards")
         for i in range(100):
             db.put(b"%03d" % i, b"x")
+        if number % 2:
+            for i in range(100):
+                db.delete(b"%03d" % i)
         db.close()
         plyvel.DB(path, comparator=backwards, comparator_name=b"backwards").close()
     faulthandler.cancel_dump_traceback_later()

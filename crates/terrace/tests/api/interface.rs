@@ -174,7 +174,7 @@ impl Comparator for Locking {
 #[test]
 fn an_open_leaves_nothing_behind_that_compares() {
     let _watchdog = Watchdog::new(Duration::from_secs(120), "a close under the comparator's lock");
-    for _ in 0..20 {
+    for round in 0..20 {
         let (lock, env) = (Arc::new(Mutex::new(())), Arc::new(MemEnv::new()));
         let open = || {
             let options = Options::new().create_if_missing(true).env(env.clone());
@@ -183,6 +183,10 @@ fn an_open_leaves_nothing_behind_that_compares() {
         let db = open();
         for number in 0..30_000_u32 {
             db.put(number.to_be_bytes(), "value").unwrap();
+        }
+        // Half of them would be compacted at once, to be rid of the deletions.
+        for number in 0..30_000_u32 * (round % 2) {
+            db.delete(number.to_be_bytes()).unwrap();
         }
         db.close().unwrap();
         let db = open();

@@ -73,10 +73,13 @@ pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
 pub(crate) fn with_debt(suite: &Suite<'_>) -> Option<String> {
     let (with, without) = suite.debt_tallies();
     let (with_mean, without) = (with.mean?, without.mean?);
+    let cells = match with.compared() {
+        1 => "one cell that writes".to_owned(),
+        n => format!("{n} cells that write"),
+    };
     Some(format!(
-        "Writes put work off. With the time for it on both sides, Terrace’s mean over the {} cells that write is \
-         {} the best of the rest, instead of {}.",
-        with.compared(),
+        "Writes put work off. With the time for it on both sides, Terrace’s mean over the {cells} is {} the best \
+         of the rest, instead of {}.",
         number::ratio(with_mean),
         number::ratio(without)
     ))

@@ -425,7 +425,7 @@ fn debt_counts_on_both_sides() {
     let page = report(&run, &changed).page;
     for words in [
         // 2,000 operations in 1 s and 3 s of debt, beside 2 s without.
-        "Terrace’s mean over the 1 cells that write is 0.50× the best of the rest, instead of 2.00×",
+        "Terrace’s mean over the one cell that writes is 0.50× the best of the rest, instead of 2.00×",
         "0.50× the best of the rest, LevelDB, with the time for write debt on both sides",
         "<b>debt 0.50×</b>",
     ] {

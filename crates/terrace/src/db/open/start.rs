@@ -113,17 +113,25 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
         in_tables: view.in_tables,
     });
     *core.writes.commit.lock() = Some(commit);
-    core.background.schedule(&mut state);
     // A comparator of the program's may take a lock that the program holds when it closes the
-    // database, as Python's interpreter does: LevelDB's open leaves nothing behind that calls it.
+    // database, as Python's interpreter does: LevelDB's open leaves nothing behind that calls it, but
+    // for compactions that are due.
     let compares = !core.files.order.keys.is_bytewise() && !mutated("flush-behind-an-open");
-    let has_to_wait = |state: &State| {
-        let is_left = !state.immutables.is_empty();
-        many && is_left || compares && (is_left || state.flushing > 0)
-    };
-    while has_to_wait(&state) && state.error.is_none() {
+    state.starting = compares;
+    if compares && !state.immutables.is_empty() {
+        // On this thread, as LevelDB's does: another might wait for what the program holds now.
+        state.flushing += 1;
+        drop(state);
+        core.background.flush_job();
+        state = core.background.state.lock();
+    }
+    core.background.schedule(&mut state);
+    let is_left = |state: &State| !state.immutables.is_empty() && state.error.is_none();
+    // Of several memtables others may be flushed beside this thread.
+    while (many || compares) && is_left(&state) || compares && state.flushing > 0 {
         core.background.changed.wait(&mut state);
     }
+    state.starting = false;
     match &state.error {
         Some(failure) if has_tables && !state.immutables.is_empty() => Err(failure.error.clone()),
         _ => Ok(()),

@@ -209,10 +209,16 @@ fn draw_panel(canvas: &mut Canvas, name: &str, plot: Place, end: f64, x: &Scale)
     let one = x.at(1.0);
     canvas.text("title", (left, top - 32.0), name);
     canvas.rect("below", left, top - 4.0, one - left, bottom - top + 4.0);
+    let mut free_from = f64::NEG_INFINITY;
     for tick in x.ticks() {
         canvas.line("grid", (x.at(tick), top - 4.0), (x.at(tick), bottom));
         let text = format!("{}×", number::tick(tick));
-        canvas.text("axis middle", (x.at(tick), bottom + 17.0), &text);
+        let half = width(&text, SIZE) / 2.0;
+        // In a narrow panel there is no room for all of them.
+        if x.at(tick) - half >= free_from {
+            canvas.text("axis middle", (x.at(tick), bottom + 17.0), &text);
+            free_from = x.at(tick) + half + LITTLE_SPACE / 2.0;
+        }
     }
     canvas.line("one", (one, top - 10.0), (one, bottom));
     canvas.text("axis", (one + 6.0, top - 13.0), "Terrace faster →");

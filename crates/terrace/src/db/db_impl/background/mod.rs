@@ -118,7 +118,10 @@ impl Background {
 
     /// Starts whatever background work is due. The caller holds the state lock.
     pub(in crate::db) fn schedule(self: &Arc<Self>, state: &mut State) {
-        let allowed = state.manual.allowed(false);
+        let allowed = match state.manual.allowed(false) {
+            Automatic::All if state.starting => Automatic::Due,
+            allowed => allowed,
+        };
         self.schedule_allowed(state, allowed);
     }
 

@@ -84,6 +84,8 @@ pub(in crate::db) struct State {
     /// See [`PlanSettings`](crate::compaction::inputs::PlanSettings).
     pub(in crate::db) range_delete_bytes: u64,
     pub(in crate::db) manual: Manuals,
+    /// An open that leaves nothing behind which compares is under way: only due compactions begin.
+    pub(in crate::db) starting: bool,
     pub(in crate::db) reservations: Vec<Reservation>,
     /// The reservations of automatic compactions, and whether they are to stop, because what they
     /// read is to go.

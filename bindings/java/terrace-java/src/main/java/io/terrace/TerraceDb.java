@@ -130,6 +130,7 @@ public final class TerraceDb implements DB {
      *
      * <p>The key is what remains of its buffer, whose position does not move. As much of the value
      * as fits is written behind the position of the other buffer, whose limit is set to its end.
+     * No other thread may close the arena of a buffer's memory segment during the call.
      *
      * @param key a direct buffer
      * @param value a direct buffer
@@ -222,6 +223,7 @@ public final class TerraceDb implements DB {
 
     /**
      * Sets what remains of one direct buffer to what remains of another. Positions do not move.
+     * No other thread may close the arena of a buffer's memory segment during the call.
      *
      * @param key a direct buffer
      * @param value a direct buffer

@@ -19,6 +19,8 @@ import java.util.Objects;
  */
 public final class TerraceTransaction implements AutoCloseable {
     private static final int RANGE_ENTRIES = 256;
+    /** The bytes behind which the native half ends a part. */
+    private static final int RANGE_BYTES = 64 << 10;
 
     /** Keeps the database reachable: the cleaner would close it under the transaction. */
     private final TerraceDb db;
@@ -81,7 +83,8 @@ public final class TerraceTransaction implements AutoCloseable {
     }
 
     /**
-     * Returns the entries of a range that the transaction sees.
+     * Returns the entries of a range that the transaction sees. Keys that it writes meanwhile, ahead
+     * of the iterator, may be seen or not.
      *
      * @param from the first key; null for none
      * @param to the key before which the range ends; null for none
@@ -128,6 +131,7 @@ public final class TerraceTransaction implements AutoCloseable {
         private final byte[] to;
         private byte[] from;
         private boolean after;
+        private boolean isLast;
         private byte[][] fetched;
         private int at;
 
@@ -142,12 +146,18 @@ public final class TerraceTransaction implements AutoCloseable {
             if (fetched != null && at < fetched.length) {
                 return true;
             }
-            if (fetched != null && fetched.length == 0) {
+            if (isLast) {
                 return false;
             }
             fetched = Native.transactionRange(number, from, after, to, RANGE_ENTRIES);
             Reference.reachabilityFence(TerraceTransaction.this);
             at = 0;
+            long bytes = 0;
+            for (byte[] part : fetched) {
+                bytes += part.length;
+            }
+            // What the program writes meanwhile, behind it, does not keep the range from ending.
+            isLast = fetched.length < 2 * RANGE_ENTRIES && bytes < RANGE_BYTES;
             if (fetched.length > 0) {
                 from = fetched[fetched.length - 2].clone();
                 after = true;
