@@ -60,11 +60,7 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
     result = result.and(core.background.versions.lock().close());
     core.logs.delete_recycled_logs();
     core.files.purge();
-    // A program's logger may be gone by now, or take a lock that the program holds: LevelDB's
-    // destructor does not call it.
-    if core.files.options.logger.is_none() {
-        core.files.log("closed");
-    }
+    core.files.log("closed");
     *core.files.lock.lock() = None;
     result
 }
