@@ -121,6 +121,7 @@ impl RawIterator {
 
     /// Returns key and value. Raises `IteratorInvalidError` if the iterator is at no entry.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        // No tuple under the lock: see `Parts`.
         let parts =
             self.entry(py, |key, value| Ok([to_python(py, key)?, to_python(py, value)?]))?;
         PyTuple::new(py, parts)

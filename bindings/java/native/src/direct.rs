@@ -47,8 +47,9 @@ pub(crate) fn read(
     bytes.reserve(length as usize);
     // SAFETY: `part` has checked that `length` bytes lie there, and that `length` is not negative.
     // The caller's frame refers to the buffer, which keeps its memory; that of a segment is its
-    // arena's, which Java's side has found open, and which no other thread may close during the call,
-    // by `TerraceDb`'s documentation. `bytes` has room for as many, is another piece of memory, and all of the new length is written.
+    // arena's, which Java's side has found open, and which no other thread may close during the
+    // call, by `TerraceDb`'s documentation. `bytes` has room for as many, is another piece of
+    // memory, and all of the new length is written.
     unsafe {
         ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), length as usize);
         bytes.set_len(length as usize);

@@ -15,8 +15,9 @@ use crate::comparator_failure::ComparatorFailure;
 
 #[derive(Default)]
 struct Jobs {
+    /// No job begins.
     suspended: bool,
-    /// Somebody waits for what runs on the program's threads.
+    /// Nothing that is like one begins on the program's threads: so before jobs are suspended, too.
     suspending: bool,
     /// Compactions and the like on the program's threads.
     foreground: usize,
@@ -77,11 +78,11 @@ impl GatedEnv {
     pub(crate) fn suspend(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         let mut jobs = self.gate.lock();
-        jobs.suspending = true;
         loop {
             if jobs.ended {
                 return false;
             }
+            jobs.suspending = true;
             // Those on the program's threads first: they wait for jobs.
             if jobs.foreground == 0 {
                 jobs.suspended = true;
@@ -101,7 +102,7 @@ impl GatedEnv {
     /// Does `work`, which changes the database's files on this thread, once they may change.
     pub(crate) fn foreground<R>(&self, work: impl FnOnce() -> R) -> R {
         let mut jobs = self.gate.lock();
-        while (jobs.suspending || jobs.suspended) && !jobs.ended {
+        while jobs.suspending && !jobs.ended {
             jobs = self.gate.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
         }
         jobs.foreground += 1;

@@ -13,9 +13,6 @@ use crate::database::DATABASES;
 use crate::failure::{Failure, Result};
 use crate::registry::Registry;
 
-/// Bytes of entries that a range of a transaction fetches at once, about.
-const MOST_BYTES: usize = 64 << 10;
-
 /// The transactions that Java holds, each with the number of its database; taken out by the commit.
 static TRANSACTIONS: Registry<(jlong, Mutex<Option<Transaction>>)> = Registry::new("transaction");
 
@@ -123,13 +120,12 @@ native! {
         from: jbyte[],
         after: jboolean,
         to: jbyte[],
-        entries: jint,
+        bytes: jint,
     ) -> jbyte[][],
 }
 
-/// At most `entries` entries that the transaction sees, and no more of them than [`MOST_BYTES`]
-/// need, from `from` or behind it to before `to`,
-/// null for no bound: a key, its value, the next key, and so on.
+/// The entries that the transaction sees, up to the one with which they have so many `bytes`, from
+/// `from` or behind it to before `to`, null for no bound: a key, its value, the next key, and so on.
 fn transaction_range<'local>(
     env: &mut Env<'local>,
     _: JClass<'local>,
@@ -137,7 +133,7 @@ fn transaction_range<'local>(
     from: JByteArray<'local>,
     after: jboolean,
     to: JByteArray<'local>,
-    entries: jint,
+    bytes: jint,
 ) -> Result<jni::objects::JObjectArray<'local, JByteArray<'local>>> {
     let from = match bytes::optional(env, &from)? {
         None => Bound::Unbounded,
@@ -145,15 +141,15 @@ fn transaction_range<'local>(
         Some(key) => Bound::Included(key),
     };
     let to = bytes::optional(env, &to)?.map_or(Bound::Unbounded, Bound::Excluded);
-    let most = usize::try_from(entries).unwrap_or_default();
+    let most = usize::try_from(bytes).unwrap_or_default();
     let found = with(transaction, |transaction| {
         let mut found = Vec::new();
-        let mut bytes = 0;
-        for entry in live(transaction)?.range::<Vec<u8>>((from, to)).take(most) {
+        let mut size = 0;
+        for entry in live(transaction)?.range::<Vec<u8>>((from, to)) {
             let (key, value) = entry?;
-            bytes += key.len() + value.len();
+            size += key.len() + value.len();
             found.push((key, value));
-            if bytes >= MOST_BYTES {
+            if size >= most {
                 break;
             }
         }

@@ -109,27 +109,30 @@ fn read_pairs(db: &Db) {
     assert_eq!(both(&then), kept, "a snapshot changed");
 }
 
-#[test]
-fn readers_see_whole_batches_under_every_schedule() {
-    const LAST: u64 = 4;
-    let count = scaled(10_000);
-    explore(count, || {
+/// Two readers of pairs beside `work`, which writes them up to `last`, under many schedules.
+fn read_pairs_beside(work: &'static [fn(&Db)], last: u64, count: u64) {
+    explore(count, move || {
         let env = ExploredEnv::new();
         let db = open(&env);
         let start = |work: fn(&Db)| {
             let db = db.clone();
             thread::spawn(move || work(&db))
         };
-        let threads = [
-            start(|db| write_pairs(db, LAST)),
-            start(read_pairs),
-            start(read_pairs),
-            start(|db| db.compact_range::<&[u8]>(..).expect("compacts")),
-        ];
+        let readers: [fn(&Db); 2] = [read_pairs; 2];
+        let threads: Vec<_> = work.iter().copied().chain(readers).map(start).collect();
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-        assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
+        assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(last));
         db.close().expect("closes");
     });
+}
+
+#[test]
+fn readers_see_whole_batches_under_every_schedule() {
+    const LAST: u64 = 4;
+    const WORK: &[fn(&Db)] =
+        &[|db| write_pairs(db, LAST), |db| db.compact_range::<&[u8]>(..).expect("compacts")];
+    let count = scaled(10_000);
+    read_pairs_beside(WORK, LAST, count);
     println!(
         "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and \
          compactions"
@@ -149,19 +152,9 @@ fn load_pairs(db: &Db, last: u64) {
 #[test]
 fn readers_see_whole_loads_under_every_schedule() {
     const LAST: u64 = 3;
+    const WORK: &[fn(&Db)] = &[|db| load_pairs(db, LAST)];
     let count = scaled(2_000);
-    explore(count, || {
-        let env = ExploredEnv::new();
-        let db = open(&env);
-        let start = |work: fn(&Db)| {
-            let db = db.clone();
-            thread::spawn(move || work(&db))
-        };
-        let threads = [start(|db| load_pairs(db, LAST)), start(read_pairs), start(read_pairs)];
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-        assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
-        db.close().expect("closes");
-    });
+    read_pairs_beside(WORK, LAST, count);
     println!("readers_see_whole_loads: {count} schedules of readers, snapshots and bulk loads");
 }
 

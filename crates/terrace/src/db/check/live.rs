@@ -14,7 +14,7 @@ use crate::db::check::log::LogCheck;
 use crate::db::check::{Progress, Verification, VerifyReport};
 use crate::db::db_impl::DbImpl;
 use crate::db::open::own_files::OwnFiles;
-use crate::db::open::unnamed_tables::last_sequences_known;
+use crate::db::open::unnamed_tables::last_sequences_if_readable;
 
 /// Checks the database while it is in use: the tables of this moment, and the logs as far as
 /// they were written.
@@ -45,7 +45,7 @@ pub(in crate::db) fn verify(
             Some(found) if core.files.options.read_only => {
                 let mut own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
                 own.leave_strangers(found.next_file_number);
-                last_sequences_known(&core.files.tables, own.unnamed_tables(found))?
+                last_sequences_if_readable(&core.files.tables, own.unnamed_tables(found))?
             }
             _ => Vec::new(),
         };

@@ -33,7 +33,7 @@ use crate::db::check::problem::Problem;
 use crate::db::check::table::{Expected, Values, check_table};
 use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::own_files::OwnFiles;
-use crate::db::open::unnamed_tables::last_sequences_known;
+use crate::db::open::unnamed_tables::last_sequences_if_readable;
 use crate::db::options::Options;
 
 /// Tables that a check or a repair keeps open at once.
@@ -391,7 +391,7 @@ impl<'a> Verification<'a> {
         if state.log_number != 0 && !logs.contains(&state.log_number) {
             self.problem(&filename::log(state.log_number), "missing, and the MANIFEST needs it");
         }
-        let unnamed = last_sequences_known(&self.tables, own.unnamed_tables(state))?;
+        let unnamed = last_sequences_if_readable(&self.tables, own.unnamed_tables(state))?;
         self.logs(&logs, LogCheck::following(state, self.newest_in_tables, unnamed))
     }
 

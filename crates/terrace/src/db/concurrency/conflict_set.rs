@@ -151,7 +151,7 @@ impl ConflictSet {
             ))
         };
         let later = inner.ranges.iter().filter(|(_, sequence)| *sequence > since);
-        let unless = |is_written: bool| match is_written {
+        let conflict_if = |is_written: bool| match is_written {
             true => Err(Error::conflict(
                 "a range that has keys which the transaction has read was written since",
             )),
@@ -161,14 +161,14 @@ impl ConflictSet {
             if inner.writes.get(key).is_some_and(|sequence| *sequence > since) {
                 return Err(written(key));
             }
-            unless(later.clone().any(|(written, _)| written.bounds().contains(key)))
+            conflict_if(later.clone().any(|(written, _)| written.bounds().contains(key)))
         })?;
         reads.try_for_each_range(|range| {
             let mut writes = inner.writes.range(range.bounds());
             if let Some((key, _)) = writes.find(|(_, sequence)| **sequence > since) {
                 return Err(written(key));
             }
-            unless(later.clone().any(|(written, _)| range.overlaps(written)))
+            conflict_if(later.clone().any(|(written, _)| range.overlaps(written)))
         })
     }
 }

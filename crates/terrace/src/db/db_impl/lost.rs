@@ -26,29 +26,26 @@ pub(in crate::db) fn move_to_lost(files: &Files, name: &str) -> Result<String> {
 pub(in crate::db) fn copy_to_lost(files: &Files, name: &str) -> Result<String> {
     let (lost, path) = (lost_dir(files)?, files.path(name));
     let original = files.env.open_random(&path, ReadAccess::Pread)?;
-    let mut names = names_for(name);
-    let kept_as = loop {
-        let kept_as = names();
-        let there = lost.join(&kept_as);
-        if files.env.exists(&there)? {
-            // One that cannot be read is no copy.
-            if is_copy(files, &*original, &there).unwrap_or(false) {
-                break kept_as;
-            }
-            continue;
-        }
+    let mut is_there = false;
+    let kept_as = first_name(name, |name| {
+        let there = lost.join(name);
+        // One that cannot be read is no copy.
+        let is_taken = files.env.exists(&there)?;
+        is_there = is_taken && is_copy(files, &*original, &there).unwrap_or(false);
+        Ok(is_there || !is_taken)
+    })?;
+    if !is_there {
         let unfinished = lost.join(format!("{name}.unfinished"));
         // A crash may have left one.
         let _ = files.env.remove(&unfinished);
         let copied = copy_file(files, &path, &unfinished)
-            .and_then(|_| files.env.rename(&unfinished, &there));
+            .and_then(|_| files.env.rename(&unfinished, &lost.join(&kept_as)));
         if copied.is_err() {
             // What there is of it takes the space that the database needs.
             let _ = files.env.remove(&unfinished);
         }
         copied?;
-        break kept_as;
-    };
+    }
     sync_lost(files, &lost)?;
     Ok(format!("{LOST_DIR}/{kept_as}"))
 }
@@ -90,20 +87,16 @@ fn is_copy(files: &Files, original: &dyn RandomAccessFile, path: &Path) -> Resul
 /// `name`, or with a number behind it if that is taken: a database of the same name was there
 /// before, perhaps.
 pub(in crate::db) fn free_name(env: &dyn Env, lost: &Path, name: &str) -> Result<String> {
-    let mut names = names_for(name);
-    loop {
-        let free = names();
-        if !env.exists(&lost.join(&free))? {
-            return Ok(free);
-        }
-    }
+    first_name(name, |name| Ok(!env.exists(&lost.join(name))?))
 }
 
-/// The names that a file called `name` may have there, in turn.
-fn names_for(name: &str) -> impl FnMut() -> String {
+/// The first name that will do of those that a file called `name` may have there.
+fn first_name(name: &str, mut will_do: impl FnMut(&str) -> Result<bool>) -> Result<String> {
+    let mut candidate = name.to_owned();
     let mut taken = 0;
-    move || {
+    while !will_do(&candidate)? {
         taken += 1;
-        if taken == 1 { name.to_owned() } else { format!("{name}.{}", taken - 1) }
+        candidate = format!("{name}.{taken}");
     }
+    Ok(candidate)
 }

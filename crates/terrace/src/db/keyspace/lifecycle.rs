@@ -292,10 +292,7 @@ impl Keyspace {
         let name = name.as_ref();
         let open = || self.keyspace_with(name, &options);
         let parent = Some(&*self.incarnation);
-        open_or_create(&options, open, || {
-            self.incarnation.check()?;
-            Keyspace::try_create(&self.db, parent, name, &options)
-        })
+        open_or_create(&options, open, || Self::try_create(&self.db, parent, name, &options))
     }
 
     fn checked(self, options: &KeyspaceOptions) -> Result<Self> {

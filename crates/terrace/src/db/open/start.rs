@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
-use crate::base::locks::Mutex;
+use crate::base::locks::{Mutex, MutexGuard};
 use crate::base::mutation::mutated;
 use crate::env::WritableFile;
 use crate::log::LogWriter;
@@ -113,29 +113,42 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
         in_tables: view.in_tables,
     });
     *core.writes.commit.lock() = Some(commit);
-    // A comparator of the program's may take a lock that the program holds when it closes the
-    // database, as Python's interpreter does: LevelDB's open leaves nothing behind that calls it, but
-    // for compactions that are due.
-    let compares = !core.files.order.keys.is_bytewise() && !mutated("flush-behind-an-open");
-    state.starting = compares;
-    if compares && !state.immutables.is_empty() {
-        // On this thread, as LevelDB's does: another might wait for what the program holds now.
+    if !core.files.order.keys.is_bytewise() && !mutated("flush-behind-an-open") {
+        state = flush_before_return(core, state);
+    } else {
+        core.background.schedule(&mut state);
+    }
+    while many && !state.immutables.is_empty() && state.error.is_none() {
+        core.background.changed.wait(&mut state);
+    }
+    match &state.error {
+        Some(failure) if has_tables && !state.immutables.is_empty() => Err(failure.error.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// Flushes what recovery found, where a comparator is the program's. It may take a lock that the
+/// program holds when it closes the database, as that of Python's interpreter: LevelDB's open leaves
+/// nothing behind that compares, but for compactions that are due.
+fn flush_before_return<'s>(
+    core: &'s DbImpl,
+    mut state: MutexGuard<'s, State>,
+) -> MutexGuard<'s, State> {
+    state.starting = true;
+    if !state.immutables.is_empty() {
+        // On this thread, as LevelDB's open does: another might wait for what the program holds now.
         state.flushing += 1;
         drop(state);
         core.background.flush_job();
         state = core.background.state.lock();
     }
     core.background.schedule(&mut state);
-    let is_left = |state: &State| !state.immutables.is_empty() && state.error.is_none();
-    // Of several memtables others may be flushed beside this thread.
-    while (many || compares) && is_left(&state) || compares && state.flushing > 0 {
+    // Of several memtables others may be flushed beside this thread, also when one has failed.
+    while state.flushing > 0 {
         core.background.changed.wait(&mut state);
     }
     state.starting = false;
-    match &state.error {
-        Some(failure) if has_tables && !state.immutables.is_empty() => Err(failure.error.clone()),
-        _ => Ok(()),
-    }
+    state
 }
 
 /// Starts a log. On a full disk the database opens all the same: reads work, and the first
@@ -178,12 +191,15 @@ fn begin_log(core: &DbImpl, recovered: &Recovered, logs: &[u64]) -> Commit {
 /// of what it holds is then the one to write to.
 fn continue_log(core: &DbImpl, recovered: &mut Recovered) -> Option<Commit> {
     let (number, end) = recovered.reusable()?;
-    let (env, path) = (core.files.env.as_ref(), core.files.path(&filename::log(number)));
-    if env.has_other_names(&path).unwrap_or(true) && !mutated("log-with-other-names") {
-        core.files.log(format!("a new log, because {} has other names", path.display()));
-        return None;
-    }
-    let file = match env.open_append(&path) {
+    let path = core.files.path(&filename::log(number));
+    let opened = match core.files.env.has_other_names(&path) {
+        Ok(true) if !mutated("log-with-other-names") => {
+            Err(Error::not_supported(format!("{} has another name", path.display())))
+        }
+        Ok(_) => core.files.env.open_append(&path),
+        Err(error) => Err(error),
+    };
+    let file = match opened {
         Ok(file) => file,
         Err(error) => {
             core.files.log(format!("a new log, because the last cannot be continued: {error}"));

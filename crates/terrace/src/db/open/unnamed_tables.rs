@@ -24,12 +24,12 @@ pub(in crate::db) fn last_sequences(
     numbers.into_iter().filter_map(|number| last_sequence(tables, number).transpose()).collect()
 }
 
-/// The same for a check or a repair: nobody knows the number of a table on a bad sector, or of one
-/// that is gone by now.
+/// The same for a check or a repair, which goes on where a table is on a bad sector or gone by now:
+/// 0, since nobody knows its number.
 ///
 /// # Errors
 /// The system's others, after a second attempt.
-pub(in crate::db) fn last_sequences_known(
+pub(in crate::db) fn last_sequences_if_readable(
     tables: &TableSet,
     numbers: impl IntoIterator<Item = u64>,
 ) -> Result<Vec<SequenceNumber>> {

@@ -25,7 +25,7 @@ use crate::db::check::table::{Expected, TableSummary, Values, check_table, check
 use crate::db::check::{strip, wrong_size};
 use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::own_files::OwnFiles;
-use crate::db::open::unnamed_tables::last_sequences_known;
+use crate::db::open::unnamed_tables::last_sequences_if_readable;
 use crate::db::options::Options;
 use crate::db::repair::manifest_survey::{Description, ManifestSurvey};
 
@@ -106,7 +106,7 @@ impl Gathering<'_> {
             Some(Description { state, .. }) => {
                 let mut unnamed = self.own.unnamed_tables(state);
                 unnamed.retain(|number| !survey.removed.contains(number));
-                let ends = last_sequences_known(self.tables, unnamed)?;
+                let ends = last_sequences_if_readable(self.tables, unnamed)?;
                 LogCheck::following(state, in_tables, ends)
             }
             None => LogCheck::new(None),

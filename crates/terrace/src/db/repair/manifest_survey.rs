@@ -167,10 +167,10 @@ mod tests {
         let path = Path::new(DIR).join(filename::manifest(number));
         let mut writer = LogWriter::new(env.create(&path, CreateOptions::default()).unwrap(), 0);
         for (added, deleted) in edits {
-            let (smallest, largest, values, codecs) = Default::default();
-            let file = NewFile { level: 1, number: 0, size: 1, smallest, largest, values, codecs };
             let key = encode(b"k", 1, EntryKind::Value);
-            let file = NewFile { smallest: key.clone(), largest: key, ..file };
+            let (smallest, largest) = (key.clone(), key);
+            let (values, codecs) = Default::default();
+            let file = NewFile { level: 1, number: 0, size: 1, smallest, largest, values, codecs };
             let edit = VersionEdit {
                 log_number: Some(number),
                 deleted_files: deleted.iter().map(|&number| (1, number)).collect(),

@@ -34,15 +34,12 @@ public final class BulkLoad implements AutoCloseable {
     public void put(byte[] key, byte[] value) {
         Objects.requireNonNull(value, "value");
         int before = packer.length();
-        boolean isWhole = false;
+        packer.add(key);
         try {
-            packer.add(key);
             packer.add(value);
-            isWhole = true;
-        } finally {
-            if (!isWhole) {
-                packer.truncate(before);
-            }
+        } catch (Throwable e) {
+            packer.truncate(before);
+            throw e;
         }
         if (packer.length() >= CHUNK) {
             send();

@@ -78,7 +78,7 @@ final class Native {
     static native void transactionPut(long transaction, byte[] key, byte[] value);
 
     static native byte[][] transactionRange(
-            long transaction, byte[] from, boolean after, byte[] to, int entries);
+            long transaction, byte[] from, boolean after, byte[] to, int bytes);
 
     static native void transactionSavepoint(long transaction, boolean back);
 

@@ -18,8 +18,6 @@ import java.util.Objects;
  * <p>Of one thread at a time. Closing it without a commit is a rollback.
  */
 public final class TerraceTransaction implements AutoCloseable {
-    private static final int RANGE_ENTRIES = 256;
-    /** The bytes behind which the native half ends a part. */
     private static final int RANGE_BYTES = 64 << 10;
 
     /** Keeps the database reachable: the cleaner would close it under the transaction. */
@@ -126,7 +124,7 @@ public final class TerraceTransaction implements AutoCloseable {
         cleanable.clean();
     }
 
-    /** Fetches entries by the hundred. */
+    /** Fetches entries by {@link #RANGE_BYTES}. */
     private final class Entries implements Iterator<Map.Entry<byte[], byte[]>> {
         private final byte[] to;
         private byte[] from;
@@ -149,7 +147,7 @@ public final class TerraceTransaction implements AutoCloseable {
             if (isLast) {
                 return false;
             }
-            fetched = Native.transactionRange(number, from, after, to, RANGE_ENTRIES);
+            fetched = Native.transactionRange(number, from, after, to, RANGE_BYTES);
             Reference.reachabilityFence(TerraceTransaction.this);
             at = 0;
             long bytes = 0;
@@ -157,7 +155,7 @@ public final class TerraceTransaction implements AutoCloseable {
                 bytes += part.length;
             }
             // What the program writes meanwhile, behind it, does not keep the range from ending.
-            isLast = fetched.length < 2 * RANGE_ENTRIES && bytes < RANGE_BYTES;
+            isLast = bytes < RANGE_BYTES;
             if (fetched.length > 0) {
                 from = fetched[fetched.length - 2].clone();
                 after = true;
