@@ -107,8 +107,8 @@ LEVELDB_EXPORT void terrace_close(leveldb_t* db, char** errptr);
 LEVELDB_EXPORT void terrace_iter_seek_for_prev(leveldb_iterator_t*, const char* key, size_t keylen);
 
 /* Looks `count` keys up, all as of one moment. `values` and `value_lengths` have room for as many
- * results: the caller's memory, or null where there is no value. After an error every result is
- * null. */
+ * results: the caller's memory, or null where there is no value. `value_lengths` may be the array
+ * `key_lengths`. After an error every result is null. */
 LEVELDB_EXPORT void terrace_multi_get(leveldb_t* db, const leveldb_readoptions_t* options,
                                       size_t count, const char* const* keys,
                                       const size_t* key_lengths, char** values,
@@ -151,8 +151,9 @@ LEVELDB_EXPORT uint8_t terrace_insert_if_absent(leveldb_t* db,
                                                 size_t vallen, char** errptr);
 
 /* Sets the key to what `change` makes of its value: null on either side stands for no value, and
- * what is returned is memory from malloc, which is freed. `change` is called without any lock, and
- * again if others write the key in between. */
+ * what is returned is memory from malloc, which is freed. Null with a length other than 0 is an
+ * error, and the value stays. `change` is called again if others write the key in between, from the
+ * eighth time on with the key locked: it writes nothing itself. */
 LEVELDB_EXPORT void terrace_update(leveldb_t* db, const leveldb_writeoptions_t* options,
                                    const char* key, size_t keylen, void* state,
                                    char* (*change)(void* state, const char* value, size_t length,
@@ -166,7 +167,8 @@ LEVELDB_EXPORT int64_t terrace_increment(leveldb_t* db, const leveldb_writeoptio
 
 /* Deletes the first or the last entry from `start_key` on and before `limit_key`, where a null end
  * is open, and returns 1 and the entry in memory that is the caller's; 0 if there is none. Of any
- * number of callers each gets another entry. */
+ * number of callers each gets another entry. After an error of a sync the entry may be deleted, as
+ * after any write. */
 LEVELDB_EXPORT uint8_t terrace_pop_first(leveldb_t* db, const leveldb_writeoptions_t* options,
                                          const char* start_key, size_t start_key_len,
                                          const char* limit_key, size_t limit_key_len, char** key,
@@ -217,10 +219,10 @@ LEVELDB_EXPORT void terrace_transaction_set_savepoint(terrace_transaction_t*, ch
 LEVELDB_EXPORT void terrace_transaction_rollback_to_savepoint(terrace_transaction_t*,
                                                               char** errptr);
 
-/* Applies all writes at once: 0. Otherwise nothing has happened, and errptr says why: 1 if the
- * transaction has to be run again from its beginning, because of what others have written or in a
- * deadlock, 2 for anything else. The transaction has ended in any case, and is only good for being
- * destroyed. */
+/* Applies all writes at once: 0. Otherwise errptr says why: 1 if the transaction has to be run again
+ * from its beginning, because of what others have written or in a deadlock, and nothing has
+ * happened; 2 for anything else. After an I/O error, as of a sync, all of its writes may be there,
+ * or none. The transaction has ended in any case, and is only good for being destroyed. */
 LEVELDB_EXPORT int terrace_transaction_commit(terrace_transaction_t*,
                                               const leveldb_writeoptions_t* options, char** errptr);
 
@@ -243,7 +245,7 @@ LEVELDB_EXPORT int terrace_transaction_prepare(terrace_transaction_t*, const cha
 /* Hands the prepared transactions that are not decided to `visit`, in the order of their names,
  * until that returns 0: with the number of keys that they write, and whether they are overtaken,
  * which is to say that a program without locks, such as one with LevelDB, has written one of their
- * keys. */
+ * keys. An error if the database was opened without the option. */
 LEVELDB_EXPORT void terrace_prepared_list(leveldb_t* db, void* state,
                                           uint8_t (*visit)(void* state, const char* name,
                                                            size_t namelen, size_t writes,
@@ -397,22 +399,25 @@ LEVELDB_EXPORT void terrace_keyspace_entry(const terrace_keyspace_t*, const char
 
 /* Decides what compactions do with an entry, the newest of its key among theirs, if no snapshot
  * sees it. To replace its value a filter stores memory from malloc and its length, which the
- * library frees. It is called from background threads, several at once, and may be asked about an
- * entry any number of times, or not for long. */
+ * library frees; null with a length other than 0 keeps the value. It is called from any thread that
+ * compacts, several at once: the library's own, and those that call leveldb_compact_range and its
+ * kind. It may be asked about an entry any number of times, or not for long. */
 enum { terrace_filter_keep = 0, terrace_filter_remove = 1, terrace_filter_replace = 2 };
 typedef int (*terrace_filter_t)(void* state, const char* key, size_t keylen, const char* value,
                                 size_t vallen, char** new_value, size_t* new_length);
 
 /* Has compactions of databases that are opened with these options ask a filter; none if it is null.
- * `destructor`, which may be null, is called when it is needed no more: after leveldb_close and
- * leveldb_options_destroy. */
+ * `destructor`, which may be null, is called once in any case: when the filter is needed no more,
+ * after leveldb_close and leveldb_options_destroy, and at once if there is none or options are
+ * null. */
 LEVELDB_EXPORT void terrace_options_set_compaction_filter(leveldb_options_t*, void* state,
                                                           terrace_filter_t filter,
                                                           void (*destructor)(void*));
 
 /* The same about the entries of one keyspace, in place of the database's filter, from now until the
- * database is closed. It is asked about keys within the keyspace, and about values without what
- * follows them where they expire. */
+ * database is closed or the keyspace dropped. It is asked about keys within the keyspace, and about
+ * values without what follows them where they expire. `destructor` is called at once after an
+ * error. */
 LEVELDB_EXPORT void terrace_keyspace_set_compaction_filter(const terrace_keyspace_t*, void* state,
                                                            terrace_filter_t filter,
                                                            void (*destructor)(void*),

@@ -20,6 +20,28 @@ use crate::options::path;
 #[derive(Debug)]
 pub struct Pinned(PinnedValue);
 
+/// The keys that a caller passed in arrays.
+///
+/// # Safety
+/// The arrays are null or have `count` elements, and the keys are as in [`argument`].
+unsafe fn keys_of<'a>(
+    count: usize,
+    keys: *const *const c_char,
+    lengths: *const usize,
+) -> Result<Vec<&'a [u8]>> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        required(keys, "keys")?;
+        required(lengths, "key_lengths")?;
+        let (keys, lengths) =
+            (slice::from_raw_parts(keys, count), slice::from_raw_parts(lengths, count));
+        keys.iter().zip(lengths).map(|(&key, &length)| argument(key, length, "key")).collect()
+    }
+}
+
 export! {
     /// Terrace's version.
     fn terrace_version() -> *const c_char {
@@ -103,24 +125,21 @@ export! {
         key_lengths: *const usize, values: *mut *mut c_char, value_lengths: *mut usize,
         errptr: *mut *mut c_char,
     ) {
-        if values.is_null() || value_lengths.is_null() {
-            return;
-        }
-        (0..count).for_each(|at| {
-            values.add(at).write(ptr::null_mut());
-            value_lengths.add(at).write(0);
-        });
         reporting(errptr, || {
-            let db = required(db, "db")?.db();
+            // Before results are stored: the lengths of keys and of values may be one array.
+            let keys = keys_of(count, keys, key_lengths);
+            if !values.is_null() {
+                ptr::write_bytes(values, 0, count);
+            }
+            if !value_lengths.is_null() {
+                ptr::write_bytes(value_lengths, 0, count);
+            }
+            let (db, keys) = (required(db, "db")?.db(), keys?);
             if count == 0 {
                 return Ok(());
             }
-            required(keys, "keys")?;
-            required(key_lengths, "key_lengths")?;
-            let keys = slice::from_raw_parts(keys, count);
-            let lengths = slice::from_raw_parts(key_lengths, count);
-            let keys = keys.iter().zip(lengths).map(|(&key, &length)| argument(key, length, "key"));
-            let keys = keys.collect::<Result<Vec<_>>>()?;
+            required(values, "values")?;
+            required(value_lengths, "value_lengths")?;
             let found = db.multi_get_with(&keys, &read_options(options))?;
             for (at, value) in found.iter().enumerate() {
                 let Some(value) = value else { continue };

@@ -62,7 +62,8 @@ impl CompactionFilter for FilterAdapter {
         unsafe { libc::free(new_value.cast()) };
         match decision {
             REMOVE => FilterDecision::Remove,
-            REPLACE => FilterDecision::Replace(replacement),
+            // Null with a length, as where a program has no memory, is no empty value.
+            REPLACE if !(new_value.is_null() && length > 0) => FilterDecision::Replace(replacement),
             _ => FilterDecision::Keep,
         }
     }
@@ -77,13 +78,19 @@ impl Drop for FilterAdapter {
     }
 }
 
-/// The filter of a program, if there is one.
+/// The filter of a program, if there is one. Without one its destructor is called at once.
 pub(super) fn adapter(
     state: *mut c_void,
     decide: Option<Decide>,
     destructor: Option<Destructor>,
 ) -> Option<Arc<dyn CompactionFilter>> {
-    let decide = decide?;
+    let Some(decide) = decide else {
+        if let Some(destructor) = destructor {
+            // SAFETY: the header asks for a function that may be called once, with the state.
+            unsafe { destructor(state) };
+        }
+        return None;
+    };
     Some(Arc::new(FilterAdapter { state, decide, destructor }))
 }
 

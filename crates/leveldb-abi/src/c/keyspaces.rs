@@ -12,9 +12,7 @@ use super::filters::{Decide, Destructor, adapter};
 use super::iterator::Iterator;
 use super::options::{CReadOptions, CWriteOptions};
 use crate::guard::export;
-use crate::memory::{
-    argument, c_string, copied, hand_out, key_range, malloc_c_string, release, store, store_entry,
-};
+use crate::memory::{argument, c_string, copied, hand_out, key_range, release, store, store_entry};
 
 /// `terrace_ttl_never`; zero is the keyspace's default.
 const NEVER: u64 = u64::MAX;
@@ -187,7 +185,8 @@ export! {
                 list.push_str(&name);
                 list.push('\n');
             }
-            Ok(malloc_c_string(list.as_bytes()))
+            list.push('\0');
+            copied(list.as_bytes())
         })
     }
 

@@ -39,7 +39,7 @@ export! {
         reporting(errptr, || {
             let db: &Db = required(db, "db")?.db();
             let Some(visit) = visit else { return Err(Error::invalid_argument("visit is null")) };
-            for found in db.prepared_transactions() {
+            for found in db.prepared_transactions()? {
                 let (name, is_overtaken) = (&found.name, u8::from(found.is_overtaken));
                 if visit(state, address(name), name.len(), found.writes, is_overtaken) == 0 {
                     break;

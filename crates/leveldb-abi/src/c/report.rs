@@ -53,6 +53,7 @@ impl Report {
         let json = json!({
             "tables": report.tables,
             "logs": report.logs,
+            "log_entries": report.log_entries,
             "entries": report.entries,
             "problems": listed(&report.problems),
             "moved": report.moved,

@@ -19,22 +19,28 @@ type Change = extern "C-unwind" fn(
     new_length: *mut usize,
 ) -> *mut c_char;
 
-/// The value that `change` makes of `value`.
+/// The value that `change` makes of `value`. Null with a length, as where a program has no memory,
+/// is an error and no deletion.
 ///
 /// # Safety
 /// `change` returns null, or memory from `malloc` of the length that it stores.
-unsafe fn changed(change: Change, state: *mut c_void, value: Option<&[u8]>) -> Option<Vec<u8>> {
+unsafe fn changed(
+    change: Change,
+    state: *mut c_void,
+    value: Option<&[u8]>,
+) -> Result<Option<Vec<u8>>> {
     let mut length = 0;
     let start = value.map_or(ptr::null(), address);
     let new = change(state, start, value.map_or(0, <[u8]>::len), &mut length);
     if new.is_null() {
-        return None;
+        // SAFETY: null leads to nothing.
+        return unsafe { optional(new, length, "new value") }.map(|_| None);
     }
     // SAFETY: guaranteed by the caller.
     unsafe {
         let copy = bytes(new, length).to_vec();
         libc::free(new.cast());
-        Some(copy)
+        Ok(Some(copy))
     }
 }
 
@@ -142,7 +148,16 @@ export! {
                 return Err(Error::invalid_argument("change is null"));
             };
             let options = write_options(options);
-            db.update_with(key, |value| changed(change, state, value), options).map(drop)
+            let mut failed = Ok(());
+            let change = |value: Option<&[u8]>| match changed(change, state, value) {
+                Ok(new) => new,
+                Err(error) => {
+                    failed = Err(error);
+                    value.map(<[u8]>::to_vec)
+                }
+            };
+            db.update_with(key, change, options)?;
+            failed
         })
     }
 

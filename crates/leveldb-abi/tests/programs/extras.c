@@ -160,6 +160,16 @@ static void Read(leveldb_t* db) {
   CHECK(strcmp(err, terrace_last_error()) == 0);
   leveldb_free(err);
   err = NULL;
+  terrace_multi_get(db, NULL, 4, keys, key_lengths, NULL, lengths, &err);
+  REFUSED("values is null");
+  terrace_multi_get(db, NULL, 4, keys, key_lengths, values, NULL, &err);
+  REFUSED("value_lengths is null");
+  size_t in_and_out[] = {7, 4, 7, 0};
+  terrace_multi_get(db, read, 4, keys, in_and_out, values, in_and_out, &err);
+  OK;
+  CHECK(in_and_out[0] == 7 && in_and_out[1] == 0 && in_and_out[2] == 7);
+  CHECK(memcmp(values[2], "key1998", 7) == 0);
+  for (int i = 0; i < 4; i++) leveldb_free(values[i]);
 
   terrace_pinned_t* pinned = terrace_get_pinned(db, read, "key0004", 7, &err);
   OK;
@@ -237,6 +247,13 @@ static char* Append(void* state, const char* value, size_t length, size_t* new_l
   return longer;
 }
 
+/* A program without memory: a length, and no value. */
+static char* Starved(void* state, const char* value, size_t length, size_t* new_length) {
+  (void)state, (void)value;
+  *new_length = length + 1;
+  return NULL;
+}
+
 static int Has(leveldb_t* db, const char* key, const char* expected) {
   leveldb_readoptions_t* read = leveldb_readoptions_create();
   size_t length = 0;
@@ -259,6 +276,12 @@ static void Updates(leveldb_t* db) {
   CHECK(Has(db, "u", "3+"));
   terrace_update(db, NULL, "v", 1, &more, Append, &err);
   CHECK(Has(db, "v", "+"));
+  terrace_update(db, NULL, "v", 1, NULL, Starved, &err);
+  REFUSED("new value is null");
+  CHECK(Has(db, "v", "+"));
+  terrace_update(db, NULL, "absent", 6, NULL, Starved, &err);
+  REFUSED("new value is null");
+  CHECK(Has(db, "absent", NULL));
   terrace_update(db, NULL, "v", 1, NULL, Append, &err);
   CHECK(Has(db, "v", NULL));
   CHECK(terrace_compare_and_swap(db, NULL, "u", 1, "3+", 2, NULL, 0, &err) == 1);
@@ -351,6 +374,13 @@ static uint8_t FirstPrepared(void* state, const char* name, size_t namelen, size
 }
 
 /* A database of its own: every second one is decided after it was opened again. */
+static uint8_t NoPrepared(void* state, const char* name, size_t namelen, size_t writes,
+                          uint8_t overtaken) {
+  (void)state, (void)name, (void)namelen, (void)writes, (void)overtaken;
+  CHECK(!"a prepared transaction");
+  return 0;
+}
+
 static void TwoPhases(const char* dir) {
   char name[1000];
   snprintf(name, sizeof(name), "%s/two phases", dir);
@@ -365,6 +395,8 @@ static void TwoPhases(const char* dir) {
     CHECK(terrace_transaction_prepare(mine, NULL, 3, &err) == 2);
     REFUSED("name");
   }
+  terrace_prepared_list(db, NULL, NoPrepared, &err);
+  REFUSED("prepared_transactions");
   terrace_transaction_put(mine, "a", 1, "0", 1, &err);
   CHECK(terrace_transaction_commit(mine, NULL, &err) == 0);
   OK;
@@ -667,6 +699,19 @@ static void MappedLog(leveldb_options_t* options, const char* name) {
 
 static int FilterDestroyed = 0;
 
+static void CountDestroyed(void* state) { ++*(int*)state; }
+
+/* The destructor of a filter uses the database, as it does where the last reference to an object of
+ * the program's goes that writes. */
+static leveldb_t* Destroying = NULL;
+
+static void WriteDestroyed(void* state) {
+  leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+  leveldb_put(Destroying, write, "destroyed", 9, "1", 1, NULL);
+  leveldb_writeoptions_destroy(write);
+  ++*(int*)state;
+}
+
 static void DestroyFilter(void* state) {
   (void)state;
   FilterDestroyed++;
@@ -684,7 +729,47 @@ static int Filter(void* state, const char* key, size_t keylen, const char* value
     *new_length = 3;
     return terrace_filter_replace;
   }
+  if (keylen == 7 && memcmp(key, "starved", 7) == 0) {
+    *new_length = 1;
+    return terrace_filter_replace;
+  }
   return terrace_filter_keep;
+}
+
+/* Destructors run once, whatever is wrong, and without a lock. */
+static void Destructors(leveldb_t* db) {
+  int destroyed = 0;
+  terrace_options_set_compaction_filter(NULL, &destroyed, Filter, CountDestroyed);
+  CHECK(destroyed == 1);
+  leveldb_options_t* options = leveldb_options_create();
+  terrace_options_set_compaction_filter(options, &destroyed, NULL, CountDestroyed);
+  CHECK(destroyed == 2);
+  terrace_options_set_compaction_filter(options, &destroyed, Filter, CountDestroyed);
+  CHECK(destroyed == 2);
+  leveldb_options_destroy(options);
+  CHECK(destroyed == 3);
+  terrace_keyspace_t* keyspace = terrace_keyspace_create(db, NULL, "d", NULL, &err);
+  OK;
+  terrace_keyspace_set_compaction_filter(keyspace, &destroyed, NULL, CountDestroyed, &err);
+  REFUSED("filter is null");
+  CHECK(destroyed == 4);
+  Destroying = db;
+  for (int i = 0; i < 2; i++) {
+    terrace_keyspace_set_compaction_filter(keyspace, &destroyed, Filter, WriteDestroyed, &err);
+    OK;
+    CHECK(destroyed == 4 + i);
+  }
+  terrace_keyspace_put(keyspace, NULL, "k", 1, "v", 1, terrace_ttl_default, &err);
+  OK;
+  CHECK(terrace_keyspace_drop(db, NULL, "d", &err) == 1);
+  OK;
+  CHECK(destroyed == 6);
+  CHECK(Has(db, "destroyed", "1"));
+  terrace_keyspace_set_compaction_filter(keyspace, &destroyed, Filter, CountDestroyed, &err);
+  CHECK(err != NULL && destroyed == 7);
+  leveldb_free(err);
+  err = NULL;
+  terrace_keyspace_release(keyspace);
 }
 
 /* Whether a value from a keyspace is this text; null for none. */
@@ -779,6 +864,7 @@ static void Keyspaces(leveldb_t* db) {
   OK;
   terrace_keyspace_put(keyspace, NULL, "gone", 4, "v", 1, 3600 * 1000, &err);
   terrace_keyspace_put(keyspace, NULL, "new", 3, "v", 1, 3600 * 1000, &err);
+  terrace_keyspace_put(keyspace, NULL, "starved", 7, "v", 1, 3600 * 1000, &err);
   OK;
   terrace_flush(db, &err);
   OK;
@@ -787,6 +873,7 @@ static void Keyspaces(leveldb_t* db) {
   terrace_flush(db, &err);
   leveldb_compact_range(db, NULL, 0, NULL, 0);
   CHECK(Holds(keyspace, "gone", NULL) && Holds(keyspace, "new", "NEW"));
+  CHECK(Holds(keyspace, "starved", "v"));
 
   terrace_keyspace_delete(keyspace, NULL, "a", 1, &err);
   terrace_keyspace_delete_range(keyspace, NULL, "c", 1, "e", 1, &err);
@@ -868,6 +955,7 @@ int main(int argc, char** argv) {
   Updates(db);
   Transactions(db);
   Keyspaces(db);
+  Destructors(db);
   terrace_close(db, &err);
   OK;
   CHECK(FilterDestroyed == 1);
@@ -897,6 +985,7 @@ int main(int argc, char** argv) {
   OK;
   CHECK(terrace_report_problems(report) == 1);
   CHECK(Contains(terrace_report_json(report), "\"moved\":["));
+  CHECK(Contains(terrace_report_json(report), "\"log_entries\":"));
   terrace_report_destroy(report);
   report = terrace_verify_db(options, name, &err);
   OK;

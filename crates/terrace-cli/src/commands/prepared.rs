@@ -25,7 +25,7 @@ pub(crate) struct ListPreparedArgs {
 impl Run for ListPreparedArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
-        let list = session.db()?.prepared_transactions();
+        let list = session.db()?.prepared_transactions()?;
         list.into_iter().try_for_each(|prepared| {
             if form.json {
                 return out.json(&json!({

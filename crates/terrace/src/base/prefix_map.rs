@@ -29,13 +29,15 @@ impl<V> PrefixMap<V> {
         self.0.get(prefix)
     }
 
-    pub(crate) fn insert(&mut self, prefix: &[u8], value: V) {
-        self.0.insert(prefix.into(), value);
+    /// Returns the value that the prefix had before.
+    pub(crate) fn insert(&mut self, prefix: &[u8], value: V) -> Option<V> {
+        self.0.insert(prefix.into(), value)
     }
 
-    /// Removes a prefix, and those that begin with it.
-    pub(crate) fn remove_within(&mut self, prefix: &[u8]) {
-        self.0.retain(|other, _| !other.starts_with(prefix));
+    /// Removes a prefix, and those that begin with it. Returns their values.
+    pub(crate) fn remove_within(&mut self, prefix: &[u8]) -> Vec<V> {
+        let removed = self.0.extract_if(|other, _| other.starts_with(prefix));
+        removed.map(|(_, value)| value).collect()
     }
 
     /// The longest prefix that `key` begins with, and its value.

@@ -104,7 +104,7 @@ impl Trail {
     /// Compares with what there is after a crash at the moment `at`.
     fn check(&self, db: &Db, at: usize) -> std::result::Result<bool, String> {
         let (name, is_committed) = (self.name(), self.committed(db)?);
-        let listed = db.prepared_transactions();
+        let listed = db.prepared_transactions().unwrap();
         let listed = listed.iter().find(|prepared| prepared.name == name.as_bytes());
         let is_listed = listed.is_some();
         if listed.is_some_and(|prepared| prepared.is_overtaken || prepared.writes != PARTS) {
@@ -201,7 +201,10 @@ fn check_crashed(
     }
     let seen = |db: &Db| {
         let committed = trails.iter().map(|trail| trail.committed(db));
-        Ok((db.prepared_transactions(), committed.collect::<std::result::Result<Vec<_>, _>>()?))
+        Ok((
+            db.prepared_transactions().unwrap(),
+            committed.collect::<std::result::Result<Vec<_>, _>>()?,
+        ))
     };
     let before: (_, _) = seen(&db)?;
     let cut = fs.power_loss(PowerLoss::STRICT);
@@ -260,7 +263,8 @@ fn play_with_failures(db: &Db, number: usize, commits: bool) -> std::result::Res
         transaction.put(format!("{number}/{part}"), "mine");
     }
     let prepared = transaction.prepare(&name).is_ok();
-    let is_listed = || db.prepared_transactions().iter().any(|one| one.name == name.as_bytes());
+    let is_listed =
+        || db.prepared_transactions().unwrap().iter().any(|one| one.name == name.as_bytes());
     if prepared && !is_listed() {
         return Err("prepared and not listed".to_owned());
     }
@@ -320,7 +324,7 @@ fn fail(at: u64, fault: Fault, forever: bool, rng: &mut Rng) -> std::result::Res
     for (number, known) in known.iter().enumerate() {
         let none = Call { begin: 0, end: 0 };
         let trail = Trail { number, prepare: none, decision: None, overwrite: None };
-        let listed = db.prepared_transactions();
+        let listed = db.prepared_transactions().unwrap();
         let is_listed = listed.iter().any(|one| one.name == trail.name().as_bytes());
         let is_committed = trail.committed(&db)?;
         if !agrees(known, is_listed, is_committed) || trail.are_locked(&db)? != is_listed {
@@ -371,7 +375,7 @@ fn an_error_of_the_directory_does_not_read_as_no_such_transaction() {
     let failed = transaction().prepare("pay").expect_err("no directory");
     assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
     std::fs::rename(&away, &path).expect("comes back");
-    let is_prepared = !db.prepared_transactions().is_empty();
+    let is_prepared = !db.prepared_transactions().unwrap().is_empty();
     assert_eq!(is_prepared, failed.into_transaction().is_none());
     if !is_prepared {
         transaction().prepare("pay").expect("prepares");
@@ -384,6 +388,6 @@ fn an_error_of_the_directory_does_not_read_as_no_such_transaction() {
     assert_eq!(db.commit_prepared("pay").expect_err("decided").kind(), ErrorKind::NotFound);
     drop(db);
     let db = Db::open(&path, options).expect("opens again");
-    assert!(db.prepared_transactions().is_empty());
+    assert!(db.prepared_transactions().unwrap().is_empty());
     assert_eq!(db.get("key").expect("a get").as_deref(), Some(&b"value"[..]));
 }

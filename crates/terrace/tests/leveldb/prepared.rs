@@ -38,7 +38,7 @@ fn leveldb_keeps_prepared_transactions_and_what_it_writes_overtakes_them() {
             }
             peer.simple(command, &path, &options).expect("LevelDB's turn");
             let db = open(&path);
-            let listed = db.prepared_transactions();
+            let listed = db.prepared_transactions().unwrap();
             assert_eq!(listed.len(), 1, "{case}");
             assert_eq!((listed[0].writes, listed[0].is_overtaken), (2, overtakes), "{case}");
             let committed = db.commit_prepared("pay");

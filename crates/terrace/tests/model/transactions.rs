@@ -337,7 +337,7 @@ impl Play {
             return;
         }
         prepared.unwrap();
-        let listed = self.db.prepared_transactions();
+        let listed = self.db.prepared_transactions().unwrap();
         assert_eq!((listed.len(), listed[0].writes), (1, open.own.len()));
         match self.random.below(4) {
             0 => self.db.flush().unwrap(),

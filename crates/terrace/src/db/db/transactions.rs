@@ -142,8 +142,7 @@ impl Db {
 
     /// The transactions that are [prepared](Transaction::prepare) and not decided, in the order of
     /// their names. One whose decision met an error of a sync is listed until the same decision
-    /// succeeds. Empty if the database was opened without
-    /// [`Options::prepared_transactions`](crate::Options::prepared_transactions). Any thread.
+    /// succeeds. Any thread.
     ///
     /// ```
     /// # use terrace::*;
@@ -156,7 +155,7 @@ impl Db {
     /// transaction.prepare("transfer 7")?;
     /// drop(db); // or the process is killed
     /// let db = Db::open("/db", options)?;
-    /// for prepared in db.prepared_transactions() {
+    /// for prepared in db.prepared_transactions()? {
     ///     // The coordinator knows whether the others were prepared as well.
     ///     match prepared.is_overtaken {
     ///         false => db.commit_prepared(prepared.name)?,
@@ -166,7 +165,13 @@ impl Db {
     /// assert_eq!(db.get("account")?.as_deref(), Some(&b"90"[..]));
     /// # Ok::<_, terrace::Error>(())
     /// ```
-    pub fn prepared_transactions(&self) -> Vec<PreparedTransaction> {
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the database was opened without
+    /// [`Options::prepared_transactions`](crate::Options::prepared_transactions), which looks for
+    /// them; [`NotSupported`](crate::ErrorKind::NotSupported) in a child of a fork;
+    /// [`Closed`](crate::ErrorKind::Closed).
+    pub fn prepared_transactions(&self) -> Result<Vec<PreparedTransaction>, Error> {
         prepared::list(self.core())
     }
 

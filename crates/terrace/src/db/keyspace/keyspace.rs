@@ -174,7 +174,10 @@ impl Keyspace {
         let mut filters = self.db.core().files.catalogue.filters.lock();
         // A drop ends the incarnation before it removes the filters.
         self.incarnation.check()?;
-        filters.insert(self.prefix_bytes(), filter);
+        let before = filters.insert(self.prefix_bytes(), filter);
+        drop(filters);
+        // Programs' destructors run without the lock.
+        drop(before);
         Ok(())
     }
 

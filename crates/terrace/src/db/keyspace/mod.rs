@@ -31,10 +31,12 @@ mod reads;
 mod updates;
 mod writes;
 
+use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::compaction::filter::CompactionFilter;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::incarnations::{Incarnation, Incarnations};
@@ -59,12 +61,14 @@ struct Ending<'a> {
     keyspaces: &'a Incarnations,
     catalogue: &'a Catalogue,
     prefix: &'a [u8],
+    /// Those of the keyspace, dropped when no lock is held: programs' destructors run then.
+    filters: RefCell<Vec<Arc<dyn CompactionFilter>>>,
 }
 
 impl Terms for Ending<'_> {
     fn done(&self) {
         self.keyspaces.registry.lock().end(self.prefix);
-        self.catalogue.filters.lock().remove_within(self.prefix);
+        self.filters.borrow_mut().extend(self.catalogue.filters.lock().remove_within(self.prefix));
     }
 }
 
@@ -146,7 +150,7 @@ fn open_keyspace(
 fn drop_keyspace(core: &Arc<DbImpl>, parent: Parent<'_>, name: &str) -> Result<bool> {
     check_prefixes(&core.files.order.keys)?;
     let prefix = prefix_within(parent, name)?;
-    let _one = core.keyspaces.one_at_a_time.lock();
+    let one = core.keyspaces.one_at_a_time.lock();
     parent.map_or(Ok(()), Incarnation::check)?;
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
     // One with settings that are not known here can be dropped all the same.
@@ -158,8 +162,10 @@ fn drop_keyspace(core: &Arc<DbImpl>, parent: Parent<'_>, name: &str) -> Result<b
         .map(|prefix| KeyRange::prefix(&core.files.order.keys, &prefix));
     let ranges = ranges.into_iter().collect::<Result<Vec<_>>>()?;
     let (keyspaces, catalogue) = (&core.keyspaces, &core.files.catalogue);
-    let ending = Ending { keyspaces, catalogue, prefix: &prefix };
-    delete_ranges(core, ranges, WriteOptions::sync(), &ending).map(|()| true)
+    let ending = Ending { keyspaces, catalogue, prefix: &prefix, filters: RefCell::default() };
+    let deleted = delete_ranges(core, ranges, WriteOptions::sync(), &ending);
+    drop(one);
+    deleted.map(|()| true)
 }
 
 /// The settings of a keyspace that is in the catalogue, as one that can be used, or has keys or

@@ -41,7 +41,7 @@ const MAX_NAME: usize = 1024;
 /// let mut transaction = db.transaction();
 /// transaction.put("account", "90");
 /// transaction.prepare("transfer 7")?;
-/// let prepared = &db.prepared_transactions()[0];
+/// let prepared = &db.prepared_transactions()?[0];
 /// assert_eq!((&prepared.name[..], prepared.writes), (&b"transfer 7"[..], 1));
 /// assert!(!prepared.is_overtaken);
 /// # Ok::<_, terrace::Error>(())
@@ -178,17 +178,17 @@ pub(super) fn has_value(core: &Arc<DbImpl>, key: &[u8]) -> Result<bool> {
 }
 
 /// The transactions that are prepared and not decided, by name.
-pub(in crate::db) fn list(core: &DbImpl) -> Vec<PreparedTransaction> {
+pub(in crate::db) fn list(core: &DbImpl) -> Result<Vec<PreparedTransaction>> {
+    core.files.check_open()?;
     // In a child of a fork a thread of the parent may hold the lock for ever.
-    if core.files.is_inherited() {
-        return Vec::new();
-    }
+    core.files.check_own()?;
+    check_option(core)?;
     let describe = |(name, prepared): (Vec<u8>, Arc<Prepared>)| PreparedTransaction {
         name,
         writes: prepared.commit.len() - 1,
         is_overtaken: prepared.is_overtaken,
     };
-    core.prepared.all().into_iter().map(describe).collect()
+    Ok(core.prepared.all().into_iter().map(describe).collect())
 }
 
 /// Commits or undoes the transaction that was prepared as `name`, durably.
