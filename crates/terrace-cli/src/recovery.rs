@@ -84,7 +84,7 @@ impl Recovery {
             let kept = kept.map_or_else(String::new, |kept| format!("; it is kept as {kept}"));
             return format!("{}: {}{kept}", self.path.display(), first.message);
         }
-        let offset = offset_in(&first.message, &file);
+        let offset = offset_in(&first.message, &first.file);
         let place = match (offset, first.message.contains("a batch at sequence number")) {
             (None, _) => format!("{file} is damaged"),
             (Some(offset), false) => format!("{file} is damaged at offset {offset}"),
@@ -113,7 +113,7 @@ impl Recovery {
     /// cut leaves a record that was not synced.
     fn is_torn_end(&self, file: &str, message: &str) -> bool {
         let path = self.path.join(file);
-        let Some(offset) = offset_in(message, &path.display().to_string()) else { return false };
+        let Some(offset) = offset_in(message, file) else { return false };
         let mut has_more = false;
         let read = inspect::log(&path, &Options::new(), &mut |item| {
             has_more = matches!(item, LogItem::Batch(batch)
@@ -124,9 +124,9 @@ impl Recovery {
     }
 }
 
-/// The offset that a message names after the path of its file.
-fn offset_in(message: &str, path: &str) -> Option<u64> {
-    let (_, rest) = message.strip_prefix(path)?.split_once("at offset ")?;
+/// The offset that a message names after the path of its file, which ends in `file`.
+fn offset_in(message: &str, file: &str) -> Option<u64> {
+    let (_, rest) = message.split_once(file)?.1.split_once("at offset ")?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }

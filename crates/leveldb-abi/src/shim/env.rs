@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, ptr};
@@ -222,6 +222,11 @@ impl Env for CustomEnv {
         Ok(())
     }
 
+    fn true_path(&self, dir: &Path) -> PathBuf {
+        // The program's environment knows the names that the program gives, and may know no others.
+        dir.to_owned()
+    }
+
     fn lock(&self, path: &Path, _mode: LockMode) -> Result<Box<dyn FileLock>> {
         let lock = self.open(self.calls.lock, path)?;
         Ok(Box::new(CustomLock { env: self.clone(), lock }))
@@ -290,7 +295,7 @@ impl Drop for CustomLock {
 /// `NewLogger` when there is a first message: by then the directory exists and the lock is held.
 pub(super) struct EnvLogger {
     env: CustomEnv,
-    path: std::path::PathBuf,
+    path: PathBuf,
     made: OnceLock<Option<LoggerAdapter>>,
 }
 

@@ -337,6 +337,35 @@ fn the_directories_above_a_database_behind_a_link_are_synced() {
     assert!(synced.contains(&above), "{synced:?}");
 }
 
+/// A link that leads elsewhere from now on, as one of a deployment does, moves no open database.
+#[test]
+fn a_link_that_is_changed_does_not_move_an_open_database() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [first, second, link] = ["first", "second", "current"].map(|name| dir.path().join(name));
+    let options = || Options::new().create_if_missing(true);
+    let other = Db::open(&second, options()).expect("creates");
+    other.put("other", "1").expect("puts");
+    other.close().expect("closes");
+    fs::create_dir(&first).expect("a directory");
+    std::os::unix::fs::symlink(&first, &link).expect("a link");
+    let db = Db::open(&link, options()).expect("creates");
+    fs::remove_file(&link).expect("the link");
+    std::os::unix::fs::symlink(&second, &link).expect("a link");
+    for round in 0..3 {
+        db.put("own", round.to_string()).expect("puts");
+        db.flush().expect("flushes");
+    }
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    assert_eq!(db.path(), fs::canonicalize(&first).expect("a path"));
+    db.close().expect("closes");
+    let db = Db::open(&second, options()).expect("opens");
+    assert_eq!(db.get("other").expect("reads").as_deref(), Some(&b"1"[..]));
+    assert_eq!(db.get("own").expect("reads"), None);
+    db.close().expect("closes");
+    let db = Db::open(&first, options()).expect("opens");
+    assert_eq!(db.get("own").expect("reads").as_deref(), Some(&b"2"[..]));
+}
+
 /// Nobody keeps another program from shortening a file that is ingested, which would end this one
 /// where the file is mapped.
 #[test]

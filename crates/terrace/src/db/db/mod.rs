@@ -78,7 +78,9 @@ impl Db {
         self.handle.core()
     }
 
-    /// The directory of the database, as it was opened.
+    /// The directory of the database: the path that it was opened with, made absolute and without
+    /// symbolic links where the environment knows one. What happens to links or to the working
+    /// directory does not move an open database.
     ///
     /// ```
     /// # use terrace::*;

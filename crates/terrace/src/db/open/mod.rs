@@ -63,6 +63,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
     let env = options.env.clone();
     let lock = prepare_directory(dir, &options)?;
+    let dir = &lasting_path(env.as_ref(), dir);
     if !options.read_only {
         env.set_background_threads(options.background_threads)?;
     }
@@ -188,6 +189,14 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
         return env.lock(&path, LockMode::Shared);
     }
     env.lock(&path, LockMode::Exclusive)
+}
+
+/// The path of a directory that is locked which leads there whatever becomes of the working directory
+/// and of symbolic links. As it was given where no other one is known to lead to the same files.
+fn lasting_path(env: &dyn Env, dir: &Path) -> PathBuf {
+    let lasting = env.true_path(dir);
+    let is_there = env.exists(&lasting.join(filename::LOCK)).unwrap_or(false);
+    if is_there && !mutated("lasting-path") { lasting } else { dir.to_owned() }
 }
 
 /// Whether there is anything of a database in a directory.

@@ -82,7 +82,8 @@ pub enum Event {
 /// Is told of events, on the thread on which they happen: background threads above all.
 ///
 /// An implementation must be quick, and must not call what waits for background work: `flush`,
-/// `compact_range`, `wait_idle`, `close`. The drop of the last clone of a [`Db`](crate::Db) is a
+/// `compact_range`, `wait_idle`, `close`, and writes to the same database, which wait for a flush
+/// where memory is full; its own thread may be the one that would do it. The drop of the last clone of a [`Db`](crate::Db) is a
 /// `close`: a listener that upgrades a weak handle must give the strong one to another thread to
 /// drop.
 ///
