@@ -7,7 +7,8 @@
 //!
 //! The headers of a record that crosses a block are stored by one system call, where there is such
 //! a call; elsewhere the record is written, and so is everything behind it (decision 10). A log that
-//! the disk has never seen is zeroed out and recycled (decision 7).
+//! is large and has next to nothing but large records goes on by `write`, too. A log that the disk has never seen is
+//! zeroed out and recycled (decision 7).
 //!
 //! One thread appends; syncers work beside it on any thread.
 //!
@@ -52,6 +53,11 @@ const FIRST_WINDOW: usize = 64 << 10;
 /// a page takes memory of the process when it is stored to, because there may be hundreds of
 /// databases with few writes.
 const GROWS_FROM: usize = 512 << 10;
+
+/// A record from this size on is written about as fast as it is stored, and needs no window, for which
+/// the writer would wait: the thread that prepares one is slower than the writer is then. A log that
+/// can be recycled is worth more than that.
+const LARGE_RECORD: usize = 64 << 10;
 
 /// Bytes that a smaller log takes between two times that its pages are given back.
 const SMALL_LOOK: usize = 4 << 10;
@@ -124,6 +130,8 @@ pub(super) struct MappedLog {
     asked_at: usize,
     /// Stores the headers of large records; made for the first one.
     headers: Option<ScatterCopy>,
+    /// The bytes of large records.
+    large: usize,
     _counted: Counted,
     /// Once the mapping has been given up: where `write` goes.
     plain: Option<u64>,
@@ -238,6 +246,7 @@ impl MappedLog {
             low_water: 0,
             asked_at: 0,
             headers: None,
+            large: 0,
             plain: None,
             _counted: Counted::new(),
         };
@@ -318,6 +327,12 @@ impl MappedLog {
             return false;
         }
         let end = self.cursor.end_with(length);
+        if length >= LARGE_RECORD {
+            self.large += length;
+            if end > LARGEST_RECYCLED && self.large >= end / 8 * 7 {
+                return false;
+            }
+        }
         // Where there are syncs pages are written out, which may break the copy off.
         let was_synced = self.shared.was_synced.load(Ordering::Relaxed);
         if was_synced || end > self.shared.region.ready() && !self.make_ready(end) {

@@ -155,7 +155,7 @@ fn ratios(engine: &str) -> Vec<f64> {
             rate(terrace) / rate(cell)
         })
         .collect();
-    assert_eq!(ratios.len(), 18, "{engine}");
+    assert_eq!(ratios.len(), 20, "{engine}");
     ratios
 }
 

@@ -338,6 +338,30 @@ fn what_comes_in_parts_ends_a_log_that_is_synced() {
     assert!(fs::read(&path).unwrap() == expected);
 }
 
+/// Large values are written, and a few of them among small ones do not end the mapping.
+#[test]
+fn a_log_of_large_records_is_written() {
+    let Some(dir) = place() else { return };
+    for (small, is_mapped) in [(0, false), (200, true)] {
+        let path = dir.path().join(format!("log {small}"));
+        let mut log = create(&path, 16 << 20);
+        let mut expected = Vec::new();
+        for record in 0..100_u8 {
+            for _ in 0..small {
+                log.append(&[record; 150]).unwrap();
+                expected.extend([record; 150]);
+            }
+            let large = vec![record; 100_000];
+            append_in_parts(&mut log, &large);
+            expected.extend(large);
+            assert!(log.plain.is_none() || expected.len() > LARGEST_RECYCLED);
+        }
+        assert_eq!(log.plain.is_none(), is_mapped, "{small} small ones");
+        Box::new(log).close().unwrap();
+        assert!(fs::read(&path).unwrap() == expected, "{small} small ones");
+    }
+}
+
 #[test]
 fn what_would_have_to_wait_for_space_is_known_before() {
     let Some(dir) = place() else { return };
