@@ -27,11 +27,25 @@ pub(super) type Decide = unsafe extern "C-unwind" fn(
 ) -> c_int;
 pub(super) type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
 
+/// What a program's function is called with, and what is called when it is needed no more.
+struct Owner {
+    state: *mut c_void,
+    destructor: Option<Destructor>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(destructor) = self.destructor {
+            // SAFETY: the header asks for a function that may be called once, with the state.
+            unsafe { destructor(self.state) };
+        }
+    }
+}
+
 /// A filter as the engine asks it.
 struct FilterAdapter {
-    state: *mut c_void,
+    owner: Owner,
     decide: Decide,
-    destructor: Option<Destructor>,
 }
 
 // SAFETY: the header asks for functions that may be called from any thread, several at once.
@@ -47,7 +61,7 @@ impl CompactionFilter for FilterAdapter {
         // SAFETY: the header asks for a function that may be called so until the destructor is.
         let decision = unsafe {
             (self.decide)(
-                self.state,
+                self.owner.state,
                 key,
                 key_length,
                 value,
@@ -56,24 +70,16 @@ impl CompactionFilter for FilterAdapter {
                 &raw mut length,
             )
         };
+        // Null with a length, as where a program has no memory, is no empty value.
+        let is_missing = new_value.is_null() && length > 0;
         // SAFETY: the header asks for null, or memory from malloc of the length that was stored.
         let replacement = unsafe { bytes(new_value, length) }.to_vec();
         // SAFETY: likewise; it is not used again.
         unsafe { libc::free(new_value.cast()) };
         match decision {
             REMOVE => FilterDecision::Remove,
-            // Null with a length, as where a program has no memory, is no empty value.
-            REPLACE if !(new_value.is_null() && length > 0) => FilterDecision::Replace(replacement),
+            REPLACE if !is_missing => FilterDecision::Replace(replacement),
             _ => FilterDecision::Keep,
-        }
-    }
-}
-
-impl Drop for FilterAdapter {
-    fn drop(&mut self) {
-        if let Some(destructor) = self.destructor {
-            // SAFETY: the header asks for a function that may be called once, with the state.
-            unsafe { destructor(self.state) };
         }
     }
 }
@@ -84,14 +90,8 @@ pub(super) fn adapter(
     decide: Option<Decide>,
     destructor: Option<Destructor>,
 ) -> Option<Arc<dyn CompactionFilter>> {
-    let Some(decide) = decide else {
-        if let Some(destructor) = destructor {
-            // SAFETY: the header asks for a function that may be called once, with the state.
-            unsafe { destructor(state) };
-        }
-        return None;
-    };
-    Some(Arc::new(FilterAdapter { state, decide, destructor }))
+    let owner = Owner { state, destructor };
+    Some(Arc::new(FilterAdapter { owner, decide: decide? }))
 }
 
 export! {

@@ -6,9 +6,9 @@
 //! zeros are made durable before they are used, so that a sync allocates no blocks.
 //!
 //! The headers of a record that crosses a block are stored by one system call, where there is such
-//! a call; elsewhere the record is written, and so is everything behind it (decision 10). A log that
-//! is large and has next to nothing but large records goes on by `write`, too. A log that the disk has never seen is
-//! zeroed out and recycled (decision 7).
+//! a call; elsewhere the record is written, and so is everything behind it (decision 10). A large log
+//! of large records goes on by `write`, too. A log that the disk has never seen is zeroed out and
+//! recycled (decision 7).
 //!
 //! One thread appends; syncers work beside it on any thread.
 //!
@@ -130,7 +130,7 @@ pub(super) struct MappedLog {
     asked_at: usize,
     /// Stores the headers of large records; made for the first one.
     headers: Option<ScatterCopy>,
-    /// The bytes of large records.
+    /// The bytes of records of [`LARGE_RECORD`] and more.
     large: usize,
     _counted: Counted,
     /// Once the mapping has been given up: where `write` goes.

@@ -190,7 +190,7 @@ fn an_open_leaves_nothing_behind_that_compares() {
         }
         db.close().unwrap();
         let db = open();
-        // Nobody else would have been quick enough, every time.
+        // By the open itself: another thread would not have done it in every round.
         assert_eq!(db.stats().immutable_memtables, 0, "round {round}");
         let held = lock.lock().unwrap();
         db.close().unwrap();

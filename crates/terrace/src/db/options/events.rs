@@ -83,9 +83,9 @@ pub enum Event {
 ///
 /// An implementation must be quick, and must not call what waits for background work: `flush`,
 /// `compact_range`, `wait_idle`, `close`, and writes to the same database, which wait for a flush
-/// where memory is full; its own thread may be the one that would do it. The drop of the last clone of a [`Db`](crate::Db) is a
-/// `close`: a listener that upgrades a weak handle must give the strong one to another thread to
-/// drop.
+/// where memory is full; its own thread may be the one that would do it. The drop of the last clone
+/// of a [`Db`](crate::Db) is a `close`: a listener that upgrades a weak handle must give the strong
+/// one to another thread to drop.
 ///
 /// It must not panic. If it does, what was done stays done, but background work stops with an error
 /// ([`Stats::background_error`](crate::Stats::background_error)); on a thread of the program's,
