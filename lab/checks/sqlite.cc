@@ -15,7 +15,8 @@ class Store {
     const std::string path = directory + "/check.sqlite";
     Check(sqlite3_open_v2(path.c_str(), &db_, flags, nullptr) == SQLITE_OK);
     Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; "
-        "PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 1024");
+        "PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 1024; PRAGMA mmap_size = 2147418112; "
+        "PRAGMA secure_delete = OFF");
     Run("PRAGMA cache_size = -" + std::to_string((cache + write_buffer) / 1024));
     Run("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID");
     put_ = Prepare("REPLACE INTO kv VALUES (?, ?)");

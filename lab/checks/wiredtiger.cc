@@ -24,7 +24,7 @@ class Store {
     const std::string config =
         "create,cache_size=" + std::to_string(cache + write_buffer) +
         ",checkpoint=(wait=60),eviction_dirty_target=70,eviction_dirty_trigger=90,log=(enabled=true)"
-        ",transaction_sync=(enabled=true,method=none),extensions=[libwiredtiger_snappy.so]";
+        ",transaction_sync=(enabled=true,method=none)" + kExtension;
     Check(wiredtiger_open(directory.c_str(), nullptr, config.c_str(), &connection_));
     Check(connection_->open_session(connection_, nullptr, nullptr, &session_));
     Check(session_->create(session_, kTable,
@@ -71,6 +71,11 @@ class Store {
 
  private:
   static constexpr const char* kTable = "table:check";
+#ifdef LAB_BUILTIN_SNAPPY
+  static constexpr const char* kExtension = "";
+#else
+  static constexpr const char* kExtension = ",extensions=[libwiredtiger_snappy.so]";
+#endif
 
   WT_CONNECTION* connection_ = nullptr;
   WT_SESSION* session_ = nullptr;

@@ -80,6 +80,14 @@ impl Builder {
         Ok(Some(path))
     }
 
+    /// What `tools/build-peers` compiled an engine's library with.
+    pub(super) fn compiled_with(&self, manifest: &Manifest) -> Option<String> {
+        let flags = self.prefix(manifest).ok()??.join("flags");
+        let text = fs::read_to_string(flags).ok()?;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!text.is_empty()).then_some(text)
+    }
+
     fn library_path(&self, manifest: &Manifest) -> Result<Option<PathBuf>, String> {
         let Some(path) = &manifest.library_path else { return Ok(None) };
         let root = self.lab.parent().unwrap_or(Path::new("."));

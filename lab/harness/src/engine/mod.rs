@@ -119,6 +119,11 @@ impl Engines {
                     about.limits.clear();
                 }
                 about.build = Build::of(&program).map(|build| build.in_words());
+                if let (Some(build), Some(flags)) =
+                    (&mut about.build, self.builder.compiled_with(manifest))
+                {
+                    build.push_str(&format!("; compiled with {flags}"));
+                }
                 Ready {
                     column: column.clone(),
                     about,
