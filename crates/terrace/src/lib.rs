@@ -68,8 +68,8 @@ pub use db::{
     TransactionOptions, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
-    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,
-    RandomAccessFile, ReadAccess, WritableFile,
+    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, LockedFile, Logger, MemEnv, PosixEnv,
+    Priority, RandomAccessFile, ReadAccess, WritableFile,
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};
 pub use table::{BlockCache, BlockKey, Compression, ExternalBlock, ExternalBlockCache, HeldBlock};

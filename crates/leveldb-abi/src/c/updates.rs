@@ -147,17 +147,8 @@ export! {
             let Some(change) = change else {
                 return Err(Error::invalid_argument("change is null"));
             };
-            let options = write_options(options);
-            let mut failed = Ok(());
-            let change = |value: Option<&[u8]>| match changed(change, state, value) {
-                Ok(new) => new,
-                Err(error) => {
-                    failed = Err(error);
-                    value.map(<[u8]>::to_vec)
-                }
-            };
-            db.update_with(key, change, options)?;
-            failed
+            let change = |value: Option<&[u8]>| changed(change, state, value);
+            db.try_update_with(key, change, write_options(options)).map(drop)
         })
     }
 

@@ -19,12 +19,13 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use super::fork_descriptors;
@@ -145,7 +146,72 @@ struct PosixLock {
     table: Arc<Table>,
 }
 
-impl FileLock for PosixLock {}
+impl FileLock for PosixLock {
+    fn locked_file(&self) -> Option<LockedFile> {
+        Some(LockedFile { id: self.id, table: self.table.clone() })
+    }
+}
+
+/// A file that is locked, whatever its name is by now. Of a [`PosixEnv`](super::PosixEnv), and of
+/// environments that take their locks of one.
+pub struct LockedFile {
+    id: FileId,
+    table: Arc<Table>,
+}
+
+impl fmt::Debug for LockedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LockedFile").field(&self.id).finish()
+    }
+}
+
+/// What lies where a locked file lay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The file.
+    Here,
+    /// Another one, or what cannot be looked at.
+    Other,
+    Missing,
+}
+
+impl LockedFile {
+    /// Whether it is what lies at `path`.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        self.standing(path) == Standing::Here
+    }
+
+    /// What lies at `path`.
+    pub(super) fn standing(&self, path: &Path) -> Standing {
+        match identify(path) {
+            Ok(Some(id)) if id == self.id => Standing::Here,
+            Ok(None) => Standing::Missing,
+            // A file system that numbers its files anew as it likes: the system's own word counts.
+            _ if self.path().is_some_and(|named| named == path) => Standing::Here,
+            _ => Standing::Other,
+        }
+    }
+
+    /// The file's path, if the system tells it and the file is still locked by this process.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        if self.table.generation != generation() {
+            return None;
+        }
+        let locks = self.table.locks.lock();
+        named(&locks.held.get(&self.id)?.file)
+    }
+}
+
+/// The path of an open file; with words behind it if the file was removed.
+#[cfg(target_os = "linux")]
+fn named(file: &File) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn named(_file: &File) -> Option<PathBuf> {
+    None
+}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {

@@ -492,7 +492,7 @@ impl WritableFile for MappedLog {
         }
         self.shared.times_recycled.fetch_add(1, Ordering::Relaxed);
         drop(closed);
-        self.asked_at = 0;
+        (self.asked_at, self.large) = (0, 0);
         self.shared.synced.store(false, Ordering::Relaxed);
         self.set_low_water(self.shared.region.ready());
         true

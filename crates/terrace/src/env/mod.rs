@@ -11,6 +11,7 @@ mod clock;
 pub(crate) mod explored;
 mod filesystem;
 mod fork_descriptors;
+pub(crate) mod kept_directory;
 mod lock;
 #[cfg(all(target_os = "linux", not(terrace_portable)))]
 mod log_region;
@@ -31,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::lock::LockedFile;
 pub use self::memory::MemEnv;
 pub use self::posix::PosixEnv;
 pub(crate) use self::shared_file::with_syncer;
@@ -373,7 +375,13 @@ pub trait WritableFile: Send {
 /// env.lock(Path::new("/LOCK"), LockMode::Exclusive)?;
 /// # Ok::<_, terrace::Error>(())
 /// ```
-pub trait FileLock: Send + Sync {}
+pub trait FileLock: Send + Sync {
+    /// The file that is locked, where it can be told from other ones: by it the database finds its
+    /// directory again when that was moved. `None` by default.
+    fn locked_file(&self) -> Option<LockedFile> {
+        None
+    }
+}
 
 /// Receives the info log: one line a call, without a newline at its end.
 ///

@@ -211,6 +211,45 @@ fn compact_beside_close() -> terrace::Result<()> {
     })
 }
 
+/// Writes and flushes when nobody needs it any more.
+struct WritesAtItsEnd {
+    filter: Waiting,
+    db: Db,
+}
+
+impl CompactionFilter for WritesAtItsEnd {
+    fn filter(&self, key: &[u8], value: &[u8]) -> FilterDecision {
+        self.filter.filter(key, value)
+    }
+}
+
+impl Drop for WritesAtItsEnd {
+    fn drop(&mut self) {
+        self.db.put("ended", "1").expect("puts");
+        self.db.flush().expect("flushes");
+    }
+}
+
+/// The compaction is the last one to hold it then, and holds no lock when it lets it go.
+#[test]
+fn a_filter_that_is_replaced_beside_a_compaction_may_write_when_it_is_dropped() {
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "a filter's destructor that writes");
+    let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+    let db = Db::open(PATH, options).expect("creates");
+    let keyspace = db.create_keyspace("users", KeyspaceOptions::new()).expect("creates");
+    let (filter, told) = Waiting::new();
+    let filter = WritesAtItsEnd { filter, db: db.clone() };
+    keyspace.set_compaction_filter(Arc::new(filter)).expect("sets");
+    keyspace.put("key", "wait").expect("puts");
+    db.flush().expect("flushes");
+    told.snapshot_amid(&db, || {
+        keyspace.set_compaction_filter(Arc::new(ByFirst)).expect("sets");
+        assert_eq!(db.get("ended").expect("reads"), None, "the compaction still holds it");
+    });
+    assert_eq!(db.get("ended").expect("reads").as_deref(), Some(&b"1"[..]));
+    db.close().expect("closes");
+}
+
 /// As one that waits does: the database is not in use elsewhere.
 #[test]
 fn a_manual_compaction_that_runs_when_the_database_closes_says_so() {

@@ -6,12 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use terrace::{
-    Append, Counter, Db, Error, ErrorKind, MemEnv, MergeOperator, Options, Result, SetUnion,
-    TableWriter, WriteOptions,
+    Append, Counter, Db, Error, ErrorKind, KeyspaceOptions, MemEnv, MergeOperator, Options,
+    PutOptions, Result, SetUnion, TableWriter, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
+use terrace_testkit::clocked::Clocked;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 
@@ -281,6 +283,37 @@ fn built_in_operators_refuse_what_is_not_theirs() {
     let set = db.get("set").unwrap().unwrap();
     assert_eq!(SetUnion::decode(&set).unwrap(), [&b""[..], b"a", b"b"]);
     db.close().unwrap();
+}
+
+#[test]
+fn an_update_that_fails_writes_nothing_and_keeps_the_time_to_live() {
+    let env = Clocked::over(Arc::new(MemEnv::new()));
+    let db = Db::open("/db", options().env(env.clone())).unwrap();
+    let leases = db.create_keyspace("leases", KeyspaceOptions::new().expiry(true)).unwrap();
+    let hour = Duration::from_secs(3600);
+    leases.put_with("leader", "anna", PutOptions::new().ttl(hour)).unwrap();
+    leases.put_with("deputy", "berta", PutOptions::new().ttl(hour)).unwrap();
+    db.put("key", "value").unwrap();
+    let written = db.snapshot().sequence();
+    let fails = |_: Option<&[u8]>| Err::<Option<&str>, _>(Error::busy("not now"));
+    for refused in [
+        db.try_update("key", fails),
+        db.try_update_with("absent", fails, WriteOptions::sync()),
+        leases.try_update("leader", fails),
+        leases.try_update_with("leader", fails, PutOptions::new()),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Busy);
+    }
+    assert_eq!(db.snapshot().sequence(), written);
+    let added = |value: Option<&[u8]>| Ok::<_, Error>(Some(appended(value, b"+")));
+    assert_eq!(db.try_update("key", added).unwrap().as_deref(), Some(&b"value+"[..]));
+    assert_eq!(leases.try_update("deputy", added).unwrap().as_deref(), Some(&b"berta+"[..]));
+    env.advance(2 * hour);
+    assert_eq!(leases.get("leader").unwrap(), None);
+    assert!(leases.get("deputy").unwrap().is_some(), "the keyspace's default: no time to live");
+    let gone = |_: Option<&[u8]>| Ok::<_, Error>(None::<&str>);
+    assert_eq!(db.try_update("key", gone).unwrap(), None);
+    assert_eq!(db.get("key").unwrap(), None);
 }
 
 #[test]

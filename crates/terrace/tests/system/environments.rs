@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
-    CreateOptions, Db, Env, ErrorKind, FileLock, LockMode, MemEnv, Options, PosixEnv,
-    RandomAccessFile, ReadAccess, Result, TableWriter,
+    CompactOptions, CreateOptions, Db, Env, ErrorKind, FileLock, LockMode, MemEnv, Options,
+    PosixEnv, RandomAccessFile, ReadAccess, Result, TableWriter,
 };
 use terrace_testkit::env_methods;
 use terrace_testkit::simfs::SimFs;
@@ -364,6 +364,91 @@ fn a_link_that_is_changed_does_not_move_an_open_database() {
     db.close().expect("closes");
     let db = Db::open(&first, options()).expect("opens");
     assert_eq!(db.get("own").expect("reads").as_deref(), Some(&b"2"[..]));
+}
+
+/// What an open database makes of a new file and of one that it no longer needs.
+fn write_and_compact(db: &Db, value: &str) -> Result<()> {
+    for round in 0..3 {
+        db.put("own", format!("{value}{round}"))?;
+        db.put(format!("own{round}"), vec![7; 100_000])?;
+        db.flush()?;
+    }
+    db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true))
+}
+
+fn value_of(db: &Db, key: &str) -> Option<String> {
+    db.get(key).expect("reads").map(|value| String::from_utf8(value).expect("a text"))
+}
+
+/// A deployment renames the directory of a running program and puts a new one in its place, with a
+/// copy of the database as it was.
+#[test]
+fn an_open_database_goes_on_in_a_directory_that_was_renamed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [current, old] = ["current", "old"].map(|name| dir.path().join(name));
+    // A few tables may be open at once: others are opened where they lie now.
+    let options = || Options::new().create_if_missing(true).max_open_files(20);
+    fs::create_dir(&current).expect("a directory");
+    let db = Db::open(current.join("db"), options()).expect("creates");
+    write_and_compact(&db, "before").expect("writes");
+    fs::rename(&current, &old).expect("renames");
+    write_and_compact(&db, "alone").expect("writes");
+    assert_eq!(value_of(&db, "own").as_deref(), Some("alone2"));
+    fs::create_dir_all(current.join("db")).expect("directories");
+    for entry in fs::read_dir(old.join("db")).expect("a directory") {
+        let name = entry.expect("an entry").file_name();
+        fs::copy(old.join("db").join(&name), current.join("db").join(&name)).expect("copies");
+    }
+    let other = Db::open(current.join("db"), options()).expect("opens, with a lock of its own");
+    other.put("other", "1").expect("puts");
+    for round in 0..3 {
+        write_and_compact(&db, &format!("beside{round}-")).expect("writes");
+        write_and_compact(&other, &format!("other{round}-")).expect("writes");
+    }
+    assert_eq!(value_of(&db, "other"), None);
+    assert_eq!(value_of(&other, "own").as_deref(), Some("other2-2"));
+    db.close().expect("closes");
+    other.close().expect("closes");
+    for (place, own, other) in [(&old, "beside2-2", None), (&current, "other2-2", Some("1"))] {
+        let db = Db::open(place.join("db"), options()).expect("opens");
+        assert!(db.verify().expect("verifies").problems.is_empty());
+        assert_eq!(value_of(&db, "own").as_deref(), Some(own));
+        assert_eq!(value_of(&db, "other").as_deref(), other);
+        db.close().expect("closes");
+    }
+}
+
+/// A program that removes a database which another one has open, and creates it anew.
+#[test]
+fn a_database_whose_directory_was_removed_leaves_the_next_one_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    let options = || Options::new().create_if_missing(true);
+    let removed = Db::open(&path, options()).expect("creates");
+    write_and_compact(&removed, "removed").expect("writes");
+    fs::remove_dir_all(&path).expect("removes");
+    let db = Db::open(&path, options()).expect("creates");
+    write_and_compact(&db, "new").expect("writes");
+    let error = write_and_compact(&removed, "late").expect_err("there is no place for it");
+    assert!(error.message().contains("another one has its name"), "{error}");
+    let _ = removed.close();
+    write_and_compact(&db, "newer").expect("writes");
+    db.close().expect("closes");
+    let db = Db::open(&path, options()).expect("opens");
+    assert!(db.verify().expect("verifies").problems.is_empty());
+    assert_eq!(value_of(&db, "own").as_deref(), Some("newer2"));
+    db.close().expect("closes");
+}
+
+/// Without its file `LOCK`, which some scripts remove, a database goes on as it did.
+#[test]
+fn a_lock_file_that_was_removed_does_not_stop_a_database() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), Options::new().create_if_missing(true)).expect("creates");
+    fs::remove_file(dir.path().join("LOCK")).expect("removes");
+    write_and_compact(&db, "value").expect("writes");
+    assert_eq!(value_of(&db, "own").as_deref(), Some("value2"));
+    db.close().expect("closes");
 }
 
 /// Nobody keeps another program from shortening a file that is ingested, which would end this one

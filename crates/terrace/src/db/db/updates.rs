@@ -1,9 +1,11 @@
 //! Atomic updates of a key.
 
-use crate::base::error::Result;
+use std::result;
+
+use crate::base::error::{Error, Result};
 use crate::db::db::Db;
 use crate::db::options::WriteOptions;
-use crate::db::update::{Change, MergeOperator, change_key};
+use crate::db::update::{Change, MergeOperator, change_key, fallible};
 
 /// Atomic updates. Each is one commit: nothing that others write is lost, whether they write by an
 /// update, a batch, a transaction or a bulk load, and no loop is needed around them.
@@ -65,6 +67,50 @@ impl Db {
     ) -> Result<Option<V>> {
         let decide = |value: Option<&[u8]>| Ok(Change::to(value, change(value)));
         Ok(change_key(self.core(), key.as_ref(), options, || Ok(()), decide)?.flatten())
+    }
+
+    /// Does what [`update`](Self::update) does with a `change` that may fail: nothing is written
+    /// then, and its error is returned.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let next = |value: Option<&[u8]>| match value {
+    ///     None => Ok(Some([1])),
+    ///     Some([number]) if *number < 9 => Ok(Some([number + 1])),
+    ///     Some(_) => Err(Error::invalid_argument("no digit comes after this value")),
+    /// };
+    /// assert_eq!(db.try_update("digit", next)?, Some([1]));
+    /// db.put("digit", "text")?;
+    /// assert!(db.try_update("digit", next).is_err());
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update), and those of `change`.
+    pub fn try_update<V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> result::Result<Option<V>, E>,
+    ) -> result::Result<Option<V>, E> {
+        self.try_update_with(key, change, WriteOptions::new())
+    }
+
+    /// Does what [`try_update`](Self::try_update) does, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`try_update`](Self::try_update).
+    pub fn try_update_with<V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> result::Result<Option<V>, E>,
+        options: WriteOptions,
+    ) -> result::Result<Option<V>, E> {
+        let mut failed = None;
+        let decide = fallible(change, &mut failed);
+        let changed = change_key(self.core(), key.as_ref(), options, || Ok(()), decide)?;
+        failed.map_or(Ok(changed.flatten()), Err)
     }
 
     /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands

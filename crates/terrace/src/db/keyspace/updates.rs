@@ -2,11 +2,12 @@
 //! and the check that it was not dropped.
 
 use std::ops::RangeBounds;
+use std::result;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::db::db::pop::End;
 use crate::db::options::WriteOptions;
-use crate::db::update::{Change, MergeOperator, change_key};
+use crate::db::update::{Change, MergeOperator, change_key, fallible};
 
 use super::keyspace::Keyspace;
 use super::put_options::PutOptions;
@@ -68,6 +69,35 @@ impl Keyspace {
     ) -> Result<Option<V>> {
         let decide = |value: Option<&[u8]>| Ok(Change::to(value, change(value)));
         Ok(self.change(key.as_ref(), options.into(), decide)?.flatten())
+    }
+
+    /// Does what [`update`](Self::update) does with a `change` that may fail: nothing is written
+    /// then, and its error is returned.
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update), and those of `change`.
+    pub fn try_update<V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> result::Result<Option<V>, E>,
+    ) -> result::Result<Option<V>, E> {
+        self.try_update_with(key, change, PutOptions::new())
+    }
+
+    /// Does what [`try_update`](Self::try_update) does, as durably and for as long as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`try_update`](Self::try_update).
+    pub fn try_update_with<V: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> result::Result<Option<V>, E>,
+        options: impl Into<PutOptions>,
+    ) -> result::Result<Option<V>, E> {
+        let mut failed = None;
+        let decide = fallible(change, &mut failed);
+        let changed = self.change(key.as_ref(), options.into(), decide)?;
+        failed.map_or(Ok(changed.flatten()), Err)
     }
 
     /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands

@@ -29,7 +29,8 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::base::locks::{AtomicBool, Mutex};
 use crate::base::mutation::mutated;
-use crate::env::{Env, FileLock, LockMode, Logger, ReadAccess};
+use crate::env::kept_directory::KeptDirectory;
+use crate::env::{Env, FileLock, LockMode, LockedFile, Logger, ReadAccess};
 use crate::memtable::MemTable;
 use crate::table::{BlockCache, ReadPolicy, TableOrder, TableReadSettings};
 use crate::version::file_meta::ObsoleteFiles;
@@ -59,11 +60,15 @@ const VALUE_FILES_SHARE: usize = 4;
 
 /// Opens a database.
 pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
-    let options = options.sanitized()?;
+    let mut options = options.sanitized()?;
     let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
-    let env = options.env.clone();
     let lock = prepare_directory(dir, &options)?;
-    let dir = &lasting_path(env.as_ref(), dir);
+    let dir = &lasting_path(options.env.as_ref(), lock.as_ref(), dir);
+    let kept = KeptDirectory::over(&options.env, lock.as_ref(), dir, filename::LOCK);
+    if let Some(kept) = kept {
+        options.env = kept;
+    }
+    let env = options.env.clone();
     if !options.read_only {
         env.set_background_threads(options.background_threads)?;
     }
@@ -193,10 +198,11 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
 
 /// The path of a directory that is locked which leads there whatever becomes of the working directory
 /// and of symbolic links. As it was given where no other one is known to lead to the same files.
-fn lasting_path(env: &dyn Env, dir: &Path) -> PathBuf {
+fn lasting_path(env: &dyn Env, lock: &dyn FileLock, dir: &Path) -> PathBuf {
     let lasting = env.true_path(dir);
-    let is_there = env.exists(&lasting.join(filename::LOCK)).unwrap_or(false);
-    if is_there && !mutated("lasting-path") { lasting } else { dir.to_owned() }
+    let is_there = |locked: LockedFile| locked.is_at(&lasting.join(filename::LOCK));
+    let is_known = lock.locked_file().is_some_and(is_there);
+    if is_known && !mutated("lasting-path") { lasting } else { dir.to_owned() }
 }
 
 /// Whether there is anything of a database in a directory.

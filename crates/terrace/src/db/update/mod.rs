@@ -13,6 +13,7 @@
 
 mod merge_operator;
 
+use std::result;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
@@ -47,6 +48,21 @@ impl<V> Change<V> {
         new: Option<V>,
     ) -> Self {
         if value == expected { Change::Set(new) } else { Change::Keep }
+    }
+}
+
+/// What a function of the caller's that may fail decides: where it fails the key is kept, and
+/// `failed` has its error.
+pub(in crate::db) fn fallible<V, E>(
+    mut change: impl FnMut(Option<&[u8]>) -> result::Result<Option<V>, E>,
+    failed: &mut Option<E>,
+) -> impl FnMut(Option<&[u8]>) -> Result<Change<V>> {
+    move |value| match change(value) {
+        Ok(new) => Ok(Change::to(value, new)),
+        Err(error) => {
+            *failed = Some(error);
+            Ok(Change::Keep)
+        }
     }
 }
 

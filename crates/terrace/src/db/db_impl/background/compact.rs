@@ -77,6 +77,7 @@ impl Background {
         let mut outputs = Vec::new();
         // What has expired for every reader by now has expired for every later one.
         let expiry = self.expired_in_compactions();
+        // Dropped last, without a lock: it may be the last one to hold a filter of the program's.
         let filter = AppliedFilter::new(self.compaction_filters(), expiry).map(Arc::new);
         // The newest snapshot whose entries the filter is not asked about.
         let mut newest_kept = None;
@@ -110,7 +111,7 @@ impl Background {
         let (replaced, recovered);
         {
             // Snapshots that were taken meanwhile read on what there was.
-            let has_filtered = filter.is_some_and(|filter| filter.has_changed())
+            let has_filtered = filter.as_ref().is_some_and(|filter| filter.has_changed())
                 && !mutated("filter-beside-snapshots");
             let _gate = has_filtered.then(|| {
                 self.views.deleted_ranges.begin_filtered();
