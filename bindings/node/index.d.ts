@@ -391,6 +391,15 @@ export interface Stats {
    */
   writeAmplification: number
 
+  /** Bytes of tables and value files that are not obsolete, by an estimate. */
+  liveBytes: number
+
+  /**
+   * Bytes of tables and value files for each that is not obsolete, by the same estimate; 1 where
+   * there are none.
+   */
+  spaceAmplification: number
+
   /** Capacity of the block cache, in bytes. */
   cacheCapacity: number
 

@@ -85,6 +85,11 @@ pub struct Stats {
     /// Bytes written to logs, tables and value files for each byte that was written by the program;
     /// 0 before the first write.
     pub write_amplification: f64,
+    /// Bytes of tables and value files that are not obsolete, by an estimate.
+    pub live_bytes: f64,
+    /// Bytes of tables and value files for each that is not obsolete, by the same estimate; 1 where
+    /// there are none.
+    pub space_amplification: f64,
     /// Capacity of the block cache, in bytes.
     pub cache_capacity: f64,
     /// Bytes in the block cache.
@@ -138,6 +143,8 @@ impl From<terrace::Stats> for Stats {
             compaction_bytes_read: stats.compaction_bytes_read as f64,
             compaction_bytes_written: stats.compaction_bytes_written as f64,
             write_amplification: stats.write_amplification,
+            live_bytes: stats.live_bytes as f64,
+            space_amplification: stats.space_amplification,
             cache_capacity: stats.cache_capacity as f64,
             cache_used: stats.cache_used as f64,
             cache_hits: stats.cache_hits as f64,

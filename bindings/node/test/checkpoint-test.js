@@ -7,16 +7,7 @@ const path = require('path')
 const test = require('tape')
 const { ClassicLevel } = require('classic-level')
 const { TerraceLevel } = require('..')
-const { database, location } = require('./common')
-
-async function failure (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err
-  }
-  return undefined
-}
+const { database, failure, location } = require('./common')
 
 const entries = (prefix, count) => Array.from({ length: count }, (_, i) =>
   [`${prefix} ${String(i).padStart(4, '0')}`, `${'x'.repeat(i % 300)} ${i}`])

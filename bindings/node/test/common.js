@@ -1,6 +1,6 @@
 'use strict'
 
-// Directories that are removed when the process ends, and databases in them.
+// Directories that are removed when the process ends, databases in them, and failures of promises.
 
 const fs = require('fs')
 const os = require('os')
@@ -24,4 +24,16 @@ exports.location = function () {
  */
 exports.database = function (options) {
   return new TerraceLevel(exports.location(), options)
+}
+
+/**
+ * Returns what a promise was rejected with, or undefined.
+ */
+exports.failure = async function (promise) {
+  try {
+    await promise
+  } catch (err) {
+    return err
+  }
+  return undefined
 }

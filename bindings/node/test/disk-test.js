@@ -7,7 +7,7 @@ const { execFileSync } = require('child_process')
 const fs = require('fs')
 const test = require('tape')
 const { TerraceLevel } = require('..')
-const { location } = require('./common')
+const { failure, location } = require('./common')
 
 function mounted (options) {
   const directory = location()
@@ -21,15 +21,6 @@ function mounted (options) {
 }
 
 const unmount = (directory) => execFileSync('umount', ['-l', directory])
-
-async function failure (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err
-  }
-  return undefined
-}
 
 test('a full disk', async function (t) {
   const directory = mounted('size=2m')

@@ -9,16 +9,7 @@ const test = require('tape')
 const { ClassicLevel } = require('classic-level')
 const { TerraceLevel } = require('..')
 const { FrameWriter } = require('../lib/frames')
-const { database, location } = require('./common')
-
-async function failure (promise) {
-  try {
-    await promise
-  } catch (err) {
-    return err
-  }
-  return undefined
-}
+const { database, failure, location } = require('./common')
 
 test('a locked database', async function (t) {
   const db = database()

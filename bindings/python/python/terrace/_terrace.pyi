@@ -34,6 +34,8 @@ class Stats(TypedDict):
     compaction_bytes_read: int
     compaction_bytes_written: int
     write_amplification: float
+    live_bytes: int
+    space_amplification: float
     cache_capacity: int
     cache_used: int
     memory_budget_bytes: int

@@ -63,7 +63,7 @@ impl Report {
 }
 
 /// Every number of the statistics, by its name.
-fn numbers(stats: &Stats) -> [(&'static str, u64); 31] {
+fn numbers(stats: &Stats) -> [(&'static str, u64); 32] {
     [
         ("sequence", stats.sequence),
         ("memtable_bytes", stats.memtable_bytes),
@@ -86,6 +86,7 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 31] {
         ("value_files", stats.value_files as u64),
         ("value_file_bytes", stats.value_file_bytes),
         ("value_bytes_used", stats.value_bytes_used),
+        ("live_bytes", stats.live_bytes),
         // 1 or 0.
         ("is_extended", u64::from(stats.is_extended)),
         ("snapshots", stats.snapshots as u64),
@@ -118,6 +119,7 @@ fn stats_json(stats: &Stats) -> Value {
     let mut all = json!({
         "levels": levels.collect::<Vec<_>>(),
         "write_amplification": stats.write_amplification,
+        "space_amplification": stats.space_amplification,
         "background_error": stats.background_error,
     });
     for (name, number) in numbers(stats) {

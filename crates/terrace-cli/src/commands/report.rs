@@ -95,6 +95,8 @@ fn stats_as_json(
         "compaction_bytes_read": stats.compaction_bytes_read,
         "compaction_bytes_written": stats.compaction_bytes_written,
         "write_amplification": stats.write_amplification,
+        "live_bytes": stats.live_bytes,
+        "space_amplification": stats.space_amplification,
         "pending_compaction_bytes": stats.pending_compaction_bytes,
         "running_compactions": stats.running_compactions,
         "cache": {
@@ -216,6 +218,15 @@ fn facts(
         "write amplification",
         stats.user_bytes_written > 0 && stats.flush_bytes_written >= FLUSHED_FOR_RATIOS,
         format!("{:.2}", stats.write_amplification),
+    );
+    fact(
+        "space amplification",
+        stats.live_bytes > 0,
+        format!(
+            "{:.2}, about {} are not obsolete",
+            stats.space_amplification,
+            size(stats.live_bytes)
+        ),
     );
     let (used, capacity) = (size(stats.cache_used), size(stats.cache_capacity));
     fact(

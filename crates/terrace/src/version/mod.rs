@@ -11,6 +11,7 @@ pub(crate) mod file_meta;
 pub(crate) mod filename;
 pub(crate) mod kept_filter;
 pub(crate) mod level;
+pub(crate) mod live_bytes;
 pub(crate) mod manifest;
 mod overlap;
 mod range_files;

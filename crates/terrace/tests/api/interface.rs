@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use terrace::{
-    BulkLoad, Comparator, Cursor, Db, Entries, Error, ErrorKind, MemEnv, Options, ReadOptions,
-    Snapshot, Stats, TransactOptions, Transaction, WriteBatch, WriteOptions,
+    BulkLoad, CompactOptions, Comparator, Compression, Cursor, Db, Entries, Error, ErrorKind,
+    MemEnv, Options, ReadOptions, Snapshot, Stats, TransactOptions, Transaction, WriteBatch,
+    WriteOptions,
 };
 use terrace_testkit::watchdog::Watchdog;
 
@@ -287,4 +288,33 @@ fn errors_are_told_once_and_become_those_of_io() {
     assert_eq!(kind(full), std::io::ErrorKind::StorageFull);
     let options = format!("{:?}", Options::new().read_only(true));
     assert!(options.contains("read_only: true") && options.contains("BytewiseComparator"));
+}
+
+/// Overwritten entries count until a compaction meets them, entries of other keys do not.
+#[test]
+fn space_amplification_tells_of_what_is_obsolete() {
+    let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+    let db = Db::open("/db", options.compression(Compression::None)).expect("creates");
+    let write = |first: u32| {
+        for key in first..first + 1_000 {
+            db.put(key.to_be_bytes(), [7; 100]).expect("puts");
+        }
+        db.flush().expect("flushes");
+        let stats = db.stats();
+        let bytes = stats.levels.iter().map(|level| level.bytes).sum::<u64>();
+        assert_eq!(stats.space_amplification, bytes as f64 / stats.live_bytes as f64);
+        stats
+    };
+    assert_eq!(db.stats().space_amplification, 1.0, "of nothing");
+    let one = write(0);
+    assert_eq!(one.space_amplification, 1.0);
+    let two = write(5_000);
+    assert!(two.space_amplification == 1.0 && two.live_bytes > one.live_bytes * 19 / 10);
+    let three = write(0);
+    assert_eq!(three.live_bytes, two.live_bytes);
+    assert!((1.45..1.55).contains(&three.space_amplification), "{three:?}");
+    db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true)).expect("compacts");
+    let compacted = db.stats();
+    assert_eq!(compacted.space_amplification, 1.0);
+    assert!(compacted.live_bytes.abs_diff(two.live_bytes) < two.live_bytes / 50);
 }

@@ -11,6 +11,7 @@ use crate::compaction::limits::pending_bytes;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::counters::Counters;
+use crate::version::live_bytes::live_table_bytes;
 use crate::version::version::Version;
 
 /// One level.
@@ -78,6 +79,13 @@ pub struct Stats {
     /// Bytes written to logs, tables and value files for each byte that was written by the user; 0 before the
     /// first write.
     pub write_amplification: f64,
+    /// Bytes of tables and value files that are not obsolete, by an estimate: those of each table,
+    /// from the last level up, whose keys lie beside those that count already, and those of values
+    /// that tables point to. Too little where new keys lie among old ones and are in levels above.
+    pub live_bytes: u64,
+    /// Bytes of tables and value files for each that is not obsolete, by the same estimate; 1 where
+    /// there are none. What it is above 1, compactions and garbage collection will free.
+    pub space_amplification: f64,
     /// Capacity of the block cache, in bytes.
     pub cache_capacity: u64,
     /// Bytes in the block cache, which other databases may share.
@@ -217,6 +225,10 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
     let table_stats = core.files.tables.read_totals();
     let (open_tables, table_memory_bytes) = core.files.tables.open_tables();
     let budget = core.files.options.memory_budget.as_ref();
+    let value_file_bytes = sum(view.version.values.iter().map(|used| used.size));
+    let value_bytes_used = sum(view.version.values.iter().map(|used| used.used));
+    let live_bytes =
+        live_table_bytes(&view.version, &core.files.order.keys).saturating_add(value_bytes_used);
     Stats {
         memtable_bytes: memtables.map(|table| table.memory_usage() as u64).sum(),
         immutable_memtables: view.immutables.len(),
@@ -231,6 +243,11 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
         } else {
             written / user_bytes_written as f64
         },
+        live_bytes,
+        space_amplification: match live_bytes {
+            0 => 1.0,
+            _ => view.version.bytes().saturating_add(value_file_bytes) as f64 / live_bytes as f64,
+        },
         cache_capacity: core.files.cache.capacity() as u64,
         cache_used: core.files.cache.used() as u64,
         memory_budget_bytes: budget.map_or(0, |budget| budget.limit() as u64),
@@ -242,8 +259,8 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
         open_tables,
         table_memory_bytes: table_memory_bytes as u64,
         value_files: view.version.values.iter().count(),
-        value_file_bytes: sum(view.version.values.iter().map(|used| used.size)),
-        value_bytes_used: sum(view.version.values.iter().map(|used| used.used)),
+        value_file_bytes,
+        value_bytes_used,
         is_extended: view.version.is_extended(),
         snapshots: if is_inherited { 0 } else { core.views.snapshots.count() },
         oldest_snapshot_age: if is_inherited { None } else { core.views.snapshots.oldest_age(now) },
