@@ -73,4 +73,5 @@ pub use env::{
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};
 pub use table::{BlockCache, BlockKey, Compression, ExternalBlock, ExternalBlockCache, HeldBlock};
-pub use write::batch::{Operation, WriteBatch};
+pub use write::batch::WriteBatch;
+pub use write::batch_view::Operation;

@@ -11,7 +11,7 @@ use crate::env::{RandomAccessFile, WritableFile};
 use crate::table::{
     BlockCache, Table, TableBuilder, TableIter, TableOrder, TableReadSettings, TableSettings,
 };
-use crate::write::batch::BatchView;
+use crate::write::batch_view::BatchView;
 
 use crate::db::db::Db;
 use crate::db::inspect::manifest_text;

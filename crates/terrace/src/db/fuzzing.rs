@@ -16,7 +16,8 @@ use crate::log::{LogItem, LogReader};
 use crate::table::fuzzing as table_fuzzing;
 use crate::version::edit::VersionEdit;
 use crate::version::version::Version;
-use crate::write::batch::{Operation, WriteBatch};
+use crate::write::batch::WriteBatch;
+use crate::write::batch_view::Operation;
 
 use super::transaction::prepared_record;
 use super::{Db, Options, RecoveryMode, repair, verify};

@@ -5,13 +5,11 @@
 //! operations, then each operation as its kind, its length-prefixed key and, for a put, its
 //! length-prefixed value. An empty batch in a split record is a durability mark (`docs/format.md`).
 
-use crate::base::coding::{MAX_VARINT32, get_length_prefixed, put_varint64};
+use crate::base::coding::put_varint64;
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber, check_entry_size};
-use crate::base::mutation::mutated;
+use crate::base::internal_key::{EntryKind, check_entry_size};
 
-/// The bytes before the first operation.
-pub(crate) const HEADER_SIZE: usize = 12;
+use super::batch_view::{BatchView, HEADER_SIZE, Operation};
 
 /// The longest batch, exclusive: LevelDB's lengths have 32 bits.
 const LIMIT: u64 = 1 << 32;
@@ -39,33 +37,6 @@ pub struct WriteBatch {
     bytes: Vec<u8>,
     /// Why the batch cannot be written, if an operation was too large.
     oversized: Option<String>,
-}
-
-/// One operation of a [`WriteBatch`].
-///
-/// ```
-/// # use terrace::*;
-/// let mut batch = WriteBatch::new();
-/// batch.put("apple", "red");
-/// batch.delete("pear");
-/// let puts = batch.iter().filter(|operation| matches!(operation, Ok(Operation::Put { .. })));
-/// assert_eq!(puts.count(), 1);
-/// # Ok::<_, terrace::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation<'a> {
-    /// Sets a key to a value.
-    Put {
-        /// The key.
-        key: &'a [u8],
-        /// Its new value.
-        value: &'a [u8],
-    },
-    /// Removes a key.
-    Delete {
-        /// The key.
-        key: &'a [u8],
-    },
 }
 
 impl Default for WriteBatch {
@@ -244,7 +215,7 @@ impl WriteBatch {
     /// # Errors
     /// `Corruption` for an operation that does not decode, which no batch of this interface has.
     pub fn iter(&self) -> impl Iterator<Item = Result<Operation<'_>>> {
-        Operations { rest: &self.bytes[HEADER_SIZE..], left: self.count() }
+        self.view().operations()
     }
 
     /// The batch as LevelDB stores it.
@@ -285,6 +256,11 @@ impl WriteBatch {
         check_size(self.bytes.len())
     }
 
+    /// The operations, without a sequence number.
+    pub(crate) fn view(&self) -> BatchView<'_> {
+        BatchView::of_checked(self.count(), &self.bytes[HEADER_SIZE..])
+    }
+
     fn count(&self) -> u32 {
         self.bytes[8..].first_chunk().map_or(0, |count| u32::from_le_bytes(*count))
     }
@@ -300,202 +276,13 @@ pub(crate) fn check_size(size: usize) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a batch of one operation around its key and value, which stay where they are.
-pub(crate) struct SingleFrame {
-    /// Header, kind and the key's length.
-    head: [u8; HEADER_SIZE + 1 + MAX_VARINT32],
-    head_length: usize,
-    /// The value's length.
-    middle: [u8; MAX_VARINT32],
-    middle_length: usize,
-}
-
-impl SingleFrame {
-    /// The frame of a put, or, without a value, of a deletion.
-    ///
-    /// `InvalidArgument` if no table could hold key and value.
-    // Every put makes one. Copied out of a call, its bytes would be waited for.
-    #[inline]
-    pub(crate) fn new(key: &[u8], value: Option<&[u8]>) -> Result<Self> {
-        check_entry_size(key.len(), value.map_or(0, <[u8]>::len))?;
-        let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
-        let mut frame = SingleFrame {
-            head: [0; _],
-            head_length: HEADER_SIZE + 1,
-            middle: [0; _],
-            middle_length: 0,
-        };
-        frame.head[8] = 1;
-        frame.head[HEADER_SIZE] = kind as u8;
-        frame.head_length += encode_varint(&mut frame.head[HEADER_SIZE + 1..], key.len() as u32);
-        if let Some(value) = value {
-            frame.middle_length = encode_varint(&mut frame.middle, value.len() as u32);
-        }
-        Ok(frame)
-    }
-
-    /// The bytes before the key, with the sequence number put in, and those between key and
-    /// value.
-    pub(crate) fn around(&mut self, sequence: SequenceNumber) -> (&[u8], &[u8]) {
-        self.head[..8].copy_from_slice(&sequence.to_le_bytes());
-        (&self.head[..self.head_length], &self.middle[..self.middle_length])
-    }
-
-    /// The bytes of the frame alone.
-    pub(crate) fn len(&self) -> usize {
-        self.head_length + self.middle_length
-    }
-}
-
-/// Writes `value` to the front of `dst`, which has room for it; returns its length.
-#[inline]
-fn encode_varint(dst: &mut [u8], mut value: u32) -> usize {
-    let mut length = 0;
-    while value >= 0x80 {
-        dst[length] = value as u8 | 0x80;
-        value >>= 7;
-        length += 1;
-    }
-    dst[length] = value as u8;
-    length + 1
-}
-
-/// A batch inside a log record, checked as a whole before any of it is used.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchView<'a> {
-    pub(crate) sequence: SequenceNumber,
-    pub(crate) count: u32,
-    operations: &'a [u8],
-}
-
-impl<'a> BatchView<'a> {
-    /// Checks header, every operation and their number. Entries of any size: what is in a log is
-    /// not damaged for being large.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
-        Self::decode(bytes, |_| Ok(()))?.numbered()
-    }
-
-    /// The same for a batch that is to be written, and to get its sequence number then, whatever
-    /// stands there. `InvalidArgument` if no table could hold one of its entries.
-    pub(crate) fn parse_unnumbered(bytes: &'a [u8]) -> Result<Self> {
-        Self::decode(bytes, |operation| match operation {
-            Operation::Put { key, value } => check_entry_size(key.len(), value.len()),
-            Operation::Delete { key } => check_entry_size(key.len(), 0),
-        })
-    }
-
-    fn numbered(self) -> Result<Self> {
-        let next = self.sequence.checked_add(u64::from(self.count));
-        if next.is_none_or(|next| next > MAX_SEQUENCE + 1) {
-            return Err(Error::corruption("a batch beyond the largest sequence number"));
-        }
-        Ok(self)
-    }
-
-    fn decode(bytes: &'a [u8], check: impl Fn(Operation<'a>) -> Result<()>) -> Result<Self> {
-        let (header, operations) = bytes.split_first_chunk::<HEADER_SIZE>().ok_or_else(|| {
-            Error::corruption(format!("a batch of {} bytes, shorter than its header", bytes.len()))
-        })?;
-        let (sequence, count) = header.split_at(8);
-        let sequence = u64::from_le_bytes(sequence.try_into().unwrap_or_default());
-        let count = u32::from_le_bytes(count.try_into().unwrap_or_default());
-        let view = BatchView { sequence, count, operations };
-        let mut iter = view.operations();
-        for operation in iter.by_ref() {
-            check(operation?)?;
-        }
-        if !iter.rest.is_empty() {
-            return Err(Error::corruption(format!(
-                "a batch of {count} operations holds something else"
-            )));
-        }
-        Ok(view)
-    }
-
-    /// The batch of a writer, which was checked when it was built.
-    pub(crate) fn of(batch: &'a WriteBatch) -> Self {
-        BatchView { sequence: 0, count: batch.count(), operations: &batch.bytes[HEADER_SIZE..] }
-    }
-
-    /// The bytes of all operations.
-    pub(crate) fn operation_bytes(&self) -> &'a [u8] {
-        self.operations
-    }
-
-    pub(crate) fn operations(&self) -> Operations<'a> {
-        Operations { rest: self.operations, left: self.count }
-    }
-
-    /// The durable sequence number if this record is a durability mark: every batch up to it.
-    /// `split` is the record's framing: programs write empty batches as well, LevelDB logs them,
-    /// and they say nothing.
-    pub(crate) fn durability_mark(&self, split: bool) -> Option<SequenceNumber> {
-        (self.count == 0 && (split || mutated("split-marks")))
-            .then(|| self.sequence.saturating_sub(1))
-    }
-
-    /// The sequence number of the last operation.
-    pub(crate) fn last_sequence(&self) -> SequenceNumber {
-        self.sequence + u64::from(self.count) - u64::from(self.count > 0)
-    }
-}
-
-/// The payload of a durability mark, to be appended as a split record: everything up to `durable`
-/// has reached the disk.
-pub(crate) fn encode_mark(durable: SequenceNumber) -> [u8; HEADER_SIZE] {
-    let mut bytes = [0; HEADER_SIZE];
-    bytes[..8].copy_from_slice(&(durable + 1).to_le_bytes());
-    bytes
-}
-
-pub(crate) struct Operations<'a> {
-    rest: &'a [u8],
-    left: u32,
-}
-
-impl<'a> Operations<'a> {
-    #[inline]
-    fn decode(&mut self) -> Option<Operation<'a>> {
-        let (&kind, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        let key = match EntryKind::from_byte(kind)? {
-            EntryKind::Value => {
-                let key = get_length_prefixed(&mut self.rest)?;
-                let value = get_length_prefixed(&mut self.rest)?;
-                return Some(Operation::Put { key, value });
-            }
-            EntryKind::Deletion => get_length_prefixed(&mut self.rest)?,
-            EntryKind::Pointer => return None,
-        };
-        Some(Operation::Delete { key })
-    }
-}
-
-impl<'a> Iterator for Operations<'a> {
-    type Item = Result<Operation<'a>>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        let operation = self.decode();
-        if operation.is_none() {
-            self.left = 0;
-        }
-        Some(
-            operation
-                .ok_or_else(|| Error::corruption("an unknown or cut-off operation in a batch")),
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
-    use crate::base::internal_key::{MAX_ENTRY_SIZE, TAG_SIZE};
+    use crate::base::internal_key::{MAX_ENTRY_SIZE, MAX_SEQUENCE, TAG_SIZE};
+    use crate::write::batch_view::encode_mark;
+    use crate::write::single_frame::SingleFrame;
 
     /// The most bytes that key and value may have.
     const LARGEST: usize = MAX_ENTRY_SIZE - TAG_SIZE;
@@ -679,6 +466,6 @@ mod tests {
         );
         let mut batch = WriteBatch::new();
         batch.delete("k");
-        assert_eq!(BatchView::of(&batch).durability_mark(true), None);
+        assert_eq!(batch.view().durability_mark(true), None);
     }
 }

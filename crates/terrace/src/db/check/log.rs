@@ -8,7 +8,7 @@ use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber};
 use crate::env::RandomAccessFile;
 use crate::log::{LogItem, LogReader};
 use crate::version::manifest::ManifestState;
-use crate::write::batch::BatchView;
+use crate::write::batch_view::BatchView;
 
 use crate::db::io_error::{ATTEMPTS, is_damage};
 use crate::db::open::continuity::{Continuity, Place};

@@ -6,7 +6,8 @@ use crate::base::error::Result;
 
 use crate::db::db::Db;
 use crate::db::read;
-use crate::db::read::cursor::{Cursor, Entries};
+use crate::db::read::cursor::Cursor;
+use crate::db::read::entries::Entries;
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::read_options::ReadOptions;
 use crate::db::read::snapshot::Snapshot;

@@ -9,7 +9,7 @@ use super::piece::{Damage, Flow};
 use crate::base::error::Result;
 use crate::db::options::Options;
 use crate::log::{self, LogReader};
-use crate::write::batch::{BatchView, Operation};
+use crate::write::batch_view::{BatchView, Operation};
 
 /// Reads the write-ahead log at `path` from its beginning to its end and calls `visit` with every
 /// piece until it breaks off. What follows damage is shown too, although recovery may not take it.

@@ -1,7 +1,7 @@
 //! The entries of a range of a keyspace.
 
 use crate::base::error::Result;
-use crate::db::read::cursor::Entries;
+use crate::db::read::entries::Entries;
 
 /// The entries of a range of a [`Keyspace`](crate::Keyspace), from either end, with keys as they
 /// are within it. After an error it ends.

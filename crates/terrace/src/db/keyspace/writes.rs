@@ -8,7 +8,8 @@ use crate::db::key_range::KeyRange;
 use crate::db::options::WriteOptions;
 use crate::db::range_delete::delete_ranges;
 use crate::db::range_delete::terms::Terms;
-use crate::write::batch::{BatchView, Operation, WriteBatch};
+use crate::write::batch::WriteBatch;
+use crate::write::batch_view::Operation;
 
 use super::clock_mark::mark_clock;
 use super::keyspace::Keyspace;
@@ -232,7 +233,7 @@ impl Keyspace {
             }
         }
         within.check()?;
-        let (batch, check) = (BatchView::of(&within), || self.incarnation.check());
+        let (batch, check) = (within.view(), || self.incarnation.check());
         self.db.core().writes.write_if(batch, options.write, &mut None, check).map(drop)
     }
 

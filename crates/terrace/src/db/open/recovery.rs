@@ -32,7 +32,7 @@ use crate::version::manifest::ManifestState;
 use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 use crate::version::version_set::FileNumbers;
-use crate::write::batch::{BatchView, Operation};
+use crate::write::batch_view::{BatchView, Operation};
 
 use crate::db::open::continuity::{Continuity, Place};
 use crate::db::open::recovered_tables::RecoveredTables;

@@ -43,7 +43,7 @@ use crate::db::range_delete::cut::Cut;
 use crate::db::range_delete::install::remove_ranges;
 use crate::db::range_delete::terms::Terms;
 use crate::db::read;
-use crate::db::read::cursor::Entries;
+use crate::db::read::entries::Entries;
 use crate::db::read::read_options::ReadOptions;
 
 /// Bytes of keys that a batch of deletions holds at most.

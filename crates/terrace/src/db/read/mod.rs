@@ -4,6 +4,7 @@
 //! not in the view is in a memtable that began after the read did.
 
 pub(super) mod cursor;
+pub(super) mod entries;
 pub(super) mod expiring;
 mod held;
 pub(super) mod pinned;

@@ -7,7 +7,8 @@ use crate::base::error::Result;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::read;
-use crate::db::read::cursor::{Cursor, Entries};
+use crate::db::read::cursor::Cursor;
+use crate::db::read::entries::Entries;
 use crate::db::read::expiring;
 use crate::db::read::read_options::ReadOptions;
 use crate::db::view::snapshot_list::SnapshotImpl;

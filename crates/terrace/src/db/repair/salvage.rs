@@ -34,7 +34,7 @@ use crate::version::filename;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 use crate::version::version_set::FileNumbers;
-use crate::write::batch::{BatchView, Operation};
+use crate::write::batch_view::{BatchView, Operation};
 
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::table::Values;

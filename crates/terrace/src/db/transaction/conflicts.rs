@@ -10,7 +10,7 @@ use crate::base::mutation::mutated;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::WriteOptions;
 use crate::db::view::View;
-use crate::write::batch::{BatchView, WriteBatch};
+use crate::write::batch::WriteBatch;
 
 use crate::db::concurrency::lock_manager::LockOwner;
 use crate::db::concurrency::ordered_key::shown;
@@ -40,7 +40,7 @@ pub(super) fn write_unless_changed<'k>(
         core.writes.await_commits();
     }
     checked?;
-    core.writes.write_if(BatchView::of(batch), options, locks, || {
+    core.writes.write_if(batch.view(), options, locks, || {
         if mutated("conflicts") {
             return Ok(());
         }

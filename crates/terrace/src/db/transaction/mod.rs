@@ -38,7 +38,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
-use crate::write::batch::{Operation, WriteBatch};
+use crate::write::batch::WriteBatch;
+use crate::write::batch_view::Operation;
 
 use crate::db::concurrency::lock_manager::{Age, LockOwner};
 use crate::db::concurrency::read_set::ReadSet;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
-use crate::write::batch::{BatchView, WriteBatch};
+use crate::write::batch::WriteBatch;
 
 use crate::db::concurrency::lock_manager::LockOwner;
 use crate::db::concurrency::ordered_key::shown;
@@ -130,10 +130,8 @@ pub(super) fn prepare(core: &Arc<DbImpl>, name: &[u8], terms: Terms) -> Result<(
     let commit = commit_batch(record, &record_key);
     commit.check()?;
     let mut locks = Some(locks);
-    let sequence = core
-        .writes
-        .write_holding(BatchView::of(&batch), &mut locks, || Ok(()))
-        .map_err(of_environment)?;
+    let sequence =
+        core.writes.write_holding(batch.view(), &mut locks, || Ok(())).map_err(of_environment)?;
     drop(batch);
     if let Some(locks) = locks {
         core.prepared.insert(name, Prepared::new(commit, false, locks));
@@ -214,10 +212,8 @@ pub(in crate::db) fn decide(core: &DbImpl, name: &[u8], commits: bool) -> Result
         Progress::Written { .. } => (&removal, &mut no_locks),
     };
     let options = WriteOptions::new();
-    let sequence = core
-        .writes
-        .write_if(BatchView::of(batch), options, locks, || Ok(()))
-        .map_err(of_environment)?;
+    let sequence =
+        core.writes.write_if(batch.view(), options, locks, || Ok(())).map_err(of_environment)?;
     *progress = Progress::Written { committed: commits };
     core.writes.sync_log(sequence).map_err(of_environment)?;
     *progress = Progress::Decided;

@@ -8,7 +8,8 @@
 use crate::base::checksum;
 use crate::base::coding::{get_length_prefixed, get_varint32, put_length_prefixed, put_varint32};
 use crate::base::error::{Error, Result};
-use crate::write::batch::{Operation, WriteBatch};
+use crate::write::batch::WriteBatch;
+use crate::write::batch_view::Operation;
 
 const PREFIX: &[u8] = b"!$terrace!prepared!";
 const FORMAT: &[u8] = b"prepared 1\n";

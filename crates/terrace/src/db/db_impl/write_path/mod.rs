@@ -29,9 +29,9 @@ use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
 use crate::base::locks::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use crate::base::mutation::mutated;
 use crate::env::Priority;
-use crate::write::batch::{
-    BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark,
-};
+use crate::write::batch::{WriteBatch, check_size};
+use crate::write::batch_view::{BatchView, HEADER_SIZE, Operation, encode_mark};
+use crate::write::single_frame::SingleFrame;
 use crate::write::throttle::SMALL_WRITE;
 
 use crate::db::concurrency::ConcurrencyControl;
@@ -108,7 +108,7 @@ impl WritePath {
         options: WriteOptions,
     ) -> Result<SequenceNumber> {
         batch.check()?;
-        self.write_view(BatchView::of(batch), options)
+        self.write_view(batch.view(), options)
     }
 
     /// The same for a batch in a caller's bytes, checked.
@@ -173,7 +173,7 @@ impl WritePath {
             let Some(batch) = make()? else { return Ok(()) };
             batch.check()?;
             is_made.set(true);
-            writes.apply(commit, BatchView::of(&batch))
+            writes.apply(commit, batch.view())
         };
         let published = || {
             if is_made.get() {

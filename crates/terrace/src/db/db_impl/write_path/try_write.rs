@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 use crate::base::mutation::mutated;
-use crate::write::batch::{BatchView, HEADER_SIZE, WriteBatch, check_size};
+use crate::write::batch::{WriteBatch, check_size};
+use crate::write::batch_view::HEADER_SIZE;
 
 use crate::db::concurrency::footprint::{Footprint, Keys};
 use crate::db::db_impl::write_path::commit::Commit;
@@ -16,7 +17,7 @@ impl WritePath {
     pub(in crate::db) fn try_write(&self, batch: &WriteBatch) -> Result<bool> {
         batch.check()?;
         self.files.check_writable()?;
-        let batch = BatchView::of(batch);
+        let batch = batch.view();
         let bytes = HEADER_SIZE + batch.operation_bytes().len();
         check_size(bytes)?;
         if self.files.options.memory_budget.is_some() {
