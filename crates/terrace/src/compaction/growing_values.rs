@@ -102,11 +102,11 @@ impl GrowingValueFiles {
     }
 
     /// Lets go of the files that `version`, the newest, does not have any more, so that they can be
-    /// removed, and of those that are mostly garbage: what is appended to one would be copied soon.
+    /// removed, and of those that are collected: what is appended to one would be copied soon.
     pub(crate) fn drop_garbage(&self, version: &Version) {
         let is_needed = |file: &GrowingValueFile| {
             let used = version.values.get(file.record.number);
-            used.is_some_and(|used| !used.is_mostly_garbage() || mutated("garbage-grows"))
+            used.is_some_and(|used| !used.is_collected() || mutated("garbage-grows"))
         };
         self.0.lock().retain(is_needed);
     }
@@ -170,12 +170,12 @@ mod tests {
     #[test]
     fn nothing_is_appended_to_garbage_and_behind_a_seal() {
         let files = kept(&version(1000, 990));
-        files.drop_garbage(&version(1000, 495));
-        assert_eq!(files.take().expect("half of it is used").record.number, 7);
+        files.drop_garbage(&version(1000, 743));
+        assert_eq!(files.take().expect("three quarters of it are used").record.number, 7);
         let files = kept(&version(1000, 990));
-        files.drop_garbage(&version(1000, 494));
+        files.drop_garbage(&version(1000, 742));
         assert!(files.take().is_none());
-        assert!(kept(&version(1000, 494)).take().is_none());
+        assert!(kept(&version(1000, 742)).take().is_none());
         let files = kept(&version(1000, 990));
         files.drop_garbage(&Version::default());
         assert!(files.take().is_none());

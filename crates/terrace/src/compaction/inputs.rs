@@ -61,6 +61,13 @@ impl Planner<'_> {
         self.busy.iter().any(|reservation| reservation.files.contains(&file.number))
     }
 
+    /// Whether anything deeper lies in the range of a file.
+    pub(super) fn is_covered(&self, level: usize, file: &FileMeta) -> bool {
+        let (from, to) = (file.smallest_user_key(), file.largest_user_key());
+        (level + 1..NUM_LEVELS)
+            .any(|deeper| self.version.overlaps_level(&self.settings.keys, deeper, from, to))
+    }
+
     /// Whether a compaction in progress writes to this range of `level`.
     pub(super) fn is_written_to(&self, level: usize, from: &[u8], to: &[u8]) -> bool {
         self.reserving(level, from, to).next().is_some()

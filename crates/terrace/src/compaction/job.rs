@@ -196,7 +196,7 @@ impl CompactionJob {
     /// Whether values leave a value file.
     fn empties(&self, used: &UsedValueFile) -> bool {
         let comes_back = self.plan.reason == Reason::Manual && self.outputs.values.is_none();
-        comes_back || used.is_mostly_garbage()
+        comes_back || used.is_collected()
     }
 
     /// Asks the device for those values that leave their files.

@@ -26,8 +26,10 @@ pub(crate) enum Reason {
     Tombstones,
     /// Mostly expired entries: a compaction gives space back.
     Expired,
-    /// Values lie in value files that are mostly garbage: a compaction copies them out.
+    /// Values lie in value files that are collected: a compaction copies them out.
     Values,
+    /// Newer entries may hide many values: a compaction shows which are garbage.
+    HiddenValues,
     /// Many lookups searched this file without a hit.
     Seeks,
     /// A range delete has left little: one run of it costs little.
@@ -46,7 +48,8 @@ impl Reason {
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
             Reason::Expired => "mostly expired entries",
-            Reason::Values => "value files that are mostly garbage",
+            Reason::Values => "value files with much garbage",
+            Reason::HiddenValues => "overwritten or deleted large values",
             Reason::RangeDelete => "what a range delete left",
             Reason::Seeks => "lookups without a hit",
             Reason::ReadTriggered => "reads and few writes, if any",

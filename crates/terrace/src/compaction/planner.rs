@@ -6,11 +6,11 @@
 //! with the least to rewrite below it is picked first (RocksDB's `kMinOverlappingRatio`), which
 //! lowers write amplification against LevelDB's round robin. When nothing is due, files that are
 //! mostly tombstones are compacted down to the keys that they hide, and so are files without a
-//! filter that many lookups searched without a hit. What a range delete has left becomes one sorted
-//! run if it is little beside what it removed. While there are reads and no writes, levels are
-//! compacted into one sorted run, unless that rewrites much more than it moves.
+//! filter that many lookups searched without a hit; [`value_garbage`](super::value_garbage) gives the
+//! space of value files back. What a range delete has left becomes one sorted run if it is little
+//! beside what it removed. While there are reads and no writes, levels are compacted into one sorted
+//! run, unless that rewrites much more than it moves.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
@@ -149,13 +149,6 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether anything deeper lies in the range of a file.
-    fn is_covered(&self, level: usize, file: &FileMeta) -> bool {
-        let (from, to) = (file.smallest_user_key(), file.largest_user_key());
-        (level + 1..NUM_LEVELS)
-            .any(|deeper| self.version.overlaps_level(&self.settings.keys, deeper, from, to))
-    }
-
     /// A file at least half of whose entries have expired. Those that are at the bottom of their
     /// ranges are rewritten together with such neighbours, so that few small files are left.
     fn pick_expired(&self) -> Option<Plan> {
@@ -184,32 +177,6 @@ impl Planner<'_> {
             self.plan(Reason::Expired, level, level + 1, std::slice::from_ref(file))?
         };
         // Moving it removes nothing.
-        plan.is_trivial_move = false;
-        Some(plan)
-    }
-
-    /// The file that points at most bytes in value files that are mostly garbage: one that was
-    /// rewritten lately points at few.
-    fn pick_values(&self) -> Option<Plan> {
-        if !self.busy.is_empty() || !self.version.values.is_used() {
-            return None;
-        }
-        let garbage = self.version.values.iter().filter(|used| used.is_mostly_garbage());
-        let garbage: BTreeSet<_> = garbage.map(|used| used.file.number).collect();
-        if garbage.is_empty() {
-            return None;
-        }
-        let points_at = |file: &FileMeta| {
-            let used = file.values.iter().filter(|used| garbage.contains(&used.file));
-            used.fold(0_u64, |bytes, used| bytes.saturating_add(used.bytes))
-        };
-        let files = self.version.files().map(|(level, file)| (points_at(file), level, file));
-        let most = files.max_by_key(|(bytes, ..)| *bytes).filter(|(bytes, ..)| *bytes > 0);
-        let (_, level, file) = most?;
-        let output_level = level.max(1);
-        let mut plan =
-            self.plan(Reason::Values, level, output_level, std::slice::from_ref(file))?;
-        // Moving it copies nothing.
         plan.is_trivial_move = false;
         Some(plan)
     }

@@ -139,6 +139,11 @@ impl Drop for ValueFile {
     }
 }
 
+/// Of the values in all files this part may be garbage before files are collected of which more than
+/// half is used. So values take a third more than those that tables use, and a byte that is freed
+/// costs three copied ones at most; one, where keys are overwritten at random.
+const GARBAGE_PART: u64 = 4;
+
 /// A value file as a version uses it.
 #[derive(Clone)]
 pub(crate) struct UsedValueFile {
@@ -151,19 +156,41 @@ pub(crate) struct UsedValueFile {
     pub(crate) used: u64,
     /// How many tables do.
     tables: usize,
+    /// Whether compactions copy its values to others, so that it can go.
+    is_collected: bool,
 }
 
 impl UsedValueFile {
+    /// Whether compactions copy its values to other files, so that it can go: it is garbage for the
+    /// most part, or has more garbage than most where all files together have too much.
+    pub(crate) fn is_collected(&self) -> bool {
+        self.is_collected
+    }
+
+    /// The bytes that count as values in it.
+    fn counted_bytes(&self) -> u64 {
+        if mutated("garbage-by-values") { self.size } else { self.value_bytes }
+    }
+
+    fn garbage(&self) -> u64 {
+        self.counted_bytes().saturating_sub(self.used)
+    }
+
     /// Whether less than half of the values are used, so that it pays to copy those.
-    pub(crate) fn is_mostly_garbage(&self) -> bool {
-        let bytes = if mutated("garbage-by-values") { self.size } else { self.value_bytes };
-        self.used < bytes / 2
+    fn is_mostly_garbage(&self) -> bool {
+        self.used < self.counted_bytes() / 2
+    }
+
+    /// The part of the values that is used, in 2^32nds.
+    fn used_part(&self) -> u64 {
+        let part = (u128::from(self.used) << 32) / u128::from(self.counted_bytes().max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 
     fn new(file: NewValueFile, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
         let NewValueFile { number, size, value_bytes } = file;
         let file = Arc::new(ValueFile::new(number, obsolete_files));
-        UsedValueFile { file, size, value_bytes, used: 0, tables: 0 }
+        UsedValueFile { file, size, value_bytes, used: 0, tables: 0, is_collected: false }
     }
 
     /// Takes over what an output has appended.
@@ -250,6 +277,7 @@ impl ValueFileMap {
         }
         files.retain(|_, used| used.tables > 0 || !used.file.seal());
         files.values().try_for_each(UsedValueFile::check)?;
+        choose_collected(&mut files);
         Ok(ValueFileMap(Arc::new(files)))
     }
 
@@ -282,9 +310,34 @@ impl ValueFileMap {
         self.iter().map(UsedValueFile::record).collect()
     }
 
+    /// The bytes of the values that tables point at, in all of them.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.iter().fold(0, |sum: u64, used| sum.saturating_add(used.used))
+    }
+
     /// The bytes of the values in all of them.
     pub(crate) fn value_bytes(&self) -> u64 {
         self.iter().fold(0, |sum: u64, used| sum.saturating_add(used.value_bytes))
+    }
+}
+
+/// Marks the files whose values compactions copy to others: those that are mostly garbage, and of the
+/// others those with the largest part of garbage, until little of the rest is. What is left of a file
+/// that is being emptied does not count, or each copy would have more files emptied.
+fn choose_collected(files: &mut BTreeMap<u64, UsedValueFile>) {
+    let mut by_part: Vec<_> = files.values_mut().collect();
+    by_part.sort_by_key(|used| used.used_part());
+    let sum = |of: fn(&UsedValueFile) -> u64| {
+        by_part.iter().fold(0, |sum: u64, used| sum.saturating_add(of(used)))
+    };
+    let (mut garbage, mut bytes) = (sum(UsedValueFile::garbage), sum(|used| used.counted_bytes()));
+    for used in by_part {
+        let is_too_much = garbage > bytes / GARBAGE_PART && !mutated("garbage-of-all-files");
+        used.is_collected = used.is_mostly_garbage() || (is_too_much && used.garbage() > 0);
+        if used.is_collected {
+            garbage = garbage.saturating_sub(used.garbage());
+            bytes = bytes.saturating_sub(used.garbage());
+        }
     }
 }
 
@@ -303,4 +356,37 @@ pub(super) fn unknown(number: u64) -> Error {
     Error::corruption(format!(
         "a table points into {name}, which is missing or which the MANIFEST does not name"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of those files that are collected; of each the bytes of its values and of those
+    /// that are used.
+    fn collected(files: &[(u64, u64)]) -> Vec<u64> {
+        let file = |(number, &(value_bytes, used)): (u64, &(u64, u64))| {
+            let file = NewValueFile { number, size: value_bytes.saturating_add(9), value_bytes };
+            (number, UsedValueFile { used, tables: 1, ..UsedValueFile::new(file, &Arc::default()) })
+        };
+        let mut files: BTreeMap<_, _> = (0..).zip(files).map(file).collect();
+        choose_collected(&mut files);
+        files.values().filter(|used| used.is_collected()).map(|used| used.file.number).collect()
+    }
+
+    #[test]
+    fn files_with_most_garbage_are_collected_until_little_is_left() {
+        assert_eq!(collected(&[]), [0; 0]);
+        assert_eq!(collected(&[(100, 75)]), [0; 0], "a quarter is little");
+        assert_eq!(collected(&[(100, 74)]), [0]);
+        // Mostly garbage, whatever the others are.
+        assert_eq!(collected(&[(1000, 1000), (100, 49), (100, 50)]), [1]);
+        // Of equal ones as many as it takes. One with more garbage, but a smaller part, comes later.
+        assert_eq!(collected(&[(100, 70); 10]), [0, 1, 2]);
+        assert_eq!(collected(&[(100, 70), (1000, 710), (100, 90), (100, 90)]), [0]);
+        assert_eq!(collected(&[(400, 280), (1000, 900), (100, 55)]), [0; 0]);
+        // One that is being emptied has no others emptied.
+        assert_eq!(collected(&[(100, 72), (100, 72), (100, 5), (95, 95)]), [2]);
+        assert_eq!(collected(&[(0, 0), (u64::MAX, 1), (u64::MAX, u64::MAX)]), [1]);
+    }
 }

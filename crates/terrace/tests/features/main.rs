@@ -21,3 +21,4 @@ mod skipped_levels;
 mod subcompactions;
 mod try_write;
 mod value_log;
+mod value_space;

@@ -633,9 +633,11 @@ impl Options {
         /// from its file. They are not compressed there. At least 1; below a few KiB there is
         /// little to gain.
         /// A flush appends to the value file of the one before until that has a 64th of the bytes of
-        /// all values, at least 1 MiB and at most 256. With `None` values stay in tables, and come
-        /// back into them from value files that are mostly garbage, and by every
-        /// [`Db::compact_range`](crate::Db::compact_range): one of all tables
+        /// all values, at least 1 MiB and at most 256. Compactions give the space of overwritten and
+        /// deleted values back: once background work is over, files of values of some KB and more
+        /// take at most half as much again as what lives, and what snapshots keep. With `None`
+        /// values stay in tables, and come back into them from value files with much garbage, and by
+        /// every [`Db::compact_range`](crate::Db::compact_range): one of all tables
         /// ([`CompactOptions::force`](crate::CompactOptions::force)) makes the database plain, unless
         /// it has LZ4 or zstd.
         ///

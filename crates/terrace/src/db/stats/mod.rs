@@ -112,7 +112,7 @@ pub struct Stats {
     /// Their bytes, without what a flush is appending.
     pub value_file_bytes: u64,
     /// Bytes of the values in them that tables point at. Compactions copy values out of files of
-    /// which less than half is used.
+    /// which less than half is used, and out of more while a quarter of all values is garbage.
     pub value_bytes_used: u64,
     /// Whether it has value files, or tables with LZ4 or zstd. LevelDB refuses such a database;
     /// once it has none any more, from the next close on it does not.
