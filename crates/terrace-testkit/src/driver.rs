@@ -3,8 +3,9 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use terrace::{Db, Error, WriteOptions};
+use terrace::{Db, Error, Logger, WriteOptions};
 
 use crate::history::{History, number_key, show};
 use crate::model::{Change, Pair};
@@ -26,6 +27,7 @@ pub struct Driver {
     numbered: bool,
     /// Whether the system may forget what was not synced.
     forgetful: bool,
+    logger: Option<Arc<dyn Logger>>,
     errors: Vec<Error>,
 }
 
@@ -42,6 +44,7 @@ impl Driver {
             tolerant: false,
             numbered: false,
             forgetful: false,
+            logger: None,
             errors: Vec::new(),
         }
     }
@@ -66,6 +69,13 @@ impl Driver {
     #[must_use]
     pub fn forgetful(mut self, forgetful: bool) -> Driver {
         self.forgetful = forgetful;
+        self
+    }
+
+    /// Has the database's messages logged by `logger`.
+    #[must_use]
+    pub fn logger(mut self, logger: Arc<dyn Logger>) -> Driver {
+        self.logger = Some(logger);
         self
     }
 
@@ -138,7 +148,8 @@ impl Driver {
     }
 
     fn open(&mut self) -> Result<(), String> {
-        let opened = Db::open(&self.path, self.settings.options(self.fs.env()));
+        let options = self.settings.options(self.fs.env()).logger(self.logger.clone());
+        let opened = Db::open(&self.path, options);
         self.db = self.accept(opened).map_err(|error| format!("open: {error}"))?;
         if self.forgetful {
             self.note_forgotten()?;

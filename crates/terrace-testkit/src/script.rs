@@ -135,6 +135,37 @@ impl Script {
         ]
     }
 
+    /// Large values of few keys that are overwritten and deleted, so that value files become garbage
+    /// again and again. `rounds` times.
+    pub fn large_values(seed: u64, rounds: usize) -> Script {
+        let mut rng = Rng::new(seed);
+        let keys = *rng.pick(&[12, 30]);
+        let size = *rng.pick(&[300, 3_000, 12_000]);
+        let mut actions: Vec<_> =
+            (0..keys).map(|number| put(number, number, size, false)).collect();
+        actions.push(Action::Flush);
+        for round in 1..=rounds {
+            for change in 0..rng.between(keys / 3, keys) {
+                let (number, sync) = (rng.below(keys), rng.one_in(4));
+                actions.push(match rng.below(5) {
+                    0 => Action::Write(vec![Change::Delete(key(number))], sync),
+                    1 => batch(number, 3, round * 100 + change, size / 2, sync),
+                    _ => put(number, round * 100 + change, rng.between(1, 2 * size), sync),
+                });
+            }
+            actions.push(Action::Flush);
+            // Else what follows is written beside background work.
+            if rng.one_in(2) {
+                actions.push(Action::WaitIdle);
+            }
+            if rng.one_in(5) {
+                actions.push(Action::Reopen);
+            }
+        }
+        actions.push(Action::WaitIdle);
+        Script { name: format!("large values {seed}"), actions }
+    }
+
     /// A script at random.
     pub fn random(seed: u64, length: usize) -> Script {
         let mut rng = Rng::new(seed);

@@ -1,5 +1,8 @@
 //! The history of a simulated disk, and the disk at any moment of it.
 
+use std::ops::RangeInclusive;
+use std::path::Path;
+
 use super::disk::{Disk, Step};
 
 /// A disk and the totally ordered steps that changed it since.
@@ -25,6 +28,19 @@ impl Recording {
         Replay { recording: self, disk: self.base.clone(), at: 0 }
     }
 
+    /// The moments in the middle of a job that was over at moment `to`, and had not begun at `from`:
+    /// from the first table or value file that it made to the last file that was removed behind it.
+    pub fn moments_of_job(&self, from: usize, to: usize) -> RangeInclusive<usize> {
+        let is_new = |step: &Step| match step {
+            Step::Create { path, .. } => is_named(path, &["ldb", "vlog"]),
+            _ => false,
+        };
+        let is_removal = |step: &&Step| matches!(step, Step::Remove { .. });
+        let made = self.steps.iter().take(to).skip(from).position(is_new);
+        let first = made.map_or(to, |made| from + made + 1);
+        first..=to + self.steps.iter().skip(to).take_while(is_removal).count()
+    }
+
     /// The steps around moment `at`, for a message.
     pub fn describe(&self, at: usize) -> String {
         let mut text = String::new();
@@ -41,6 +57,10 @@ impl Recording {
         }
         text
     }
+}
+
+fn is_named(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|found| extensions.iter().any(|wanted| found == *wanted))
 }
 
 /// A moment in a [`Recording`].

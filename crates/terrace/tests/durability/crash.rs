@@ -36,21 +36,21 @@ const READ_ONLY_ONE_IN: u64 = 4;
 
 /// How many states were opened, and how.
 #[derive(Default)]
-struct Counts {
-    states: Cell<u64>,
+pub(crate) struct Counts {
+    pub(crate) states: Cell<u64>,
     after_second_crash: Cell<u64>,
-    synced: Cell<u64>,
+    pub(crate) synced: Cell<u64>,
 }
 
-struct Trial<'a> {
-    seed: u64,
-    settings: OptionSet,
-    log_kind: LogKind,
+pub(crate) struct Trial<'a> {
+    pub(crate) seed: u64,
+    pub(crate) settings: OptionSet,
+    pub(crate) log_kind: LogKind,
     /// Whether the system writes pages back by itself, and writes take several steps.
-    is_unrestful: bool,
+    pub(crate) is_unrestful: bool,
     /// Whether the opens after a crash that tears nothing are paranoid.
     is_paranoid: bool,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     counts: &'a Counts,
     watchdog: &'a Watchdog,
 }
@@ -121,7 +121,7 @@ impl Trial<'_> {
     }
 
     /// Opens the disk after the crash, checks what is there, and goes on with it.
-    fn check(
+    pub(crate) fn check(
         &self,
         fs: &SimFs,
         history: &History,
@@ -235,7 +235,7 @@ fn marker() -> terrace::WriteBatch {
     batch
 }
 
-fn trial<'a>(
+pub(crate) fn trial<'a>(
     seed: u64,
     settings: OptionSet,
     counts: &'a Counts,
@@ -258,7 +258,7 @@ fn trial<'a>(
     }
 }
 
-fn report(name: &str, counts: &Counts) {
+pub(crate) fn report(name: &str, counts: &Counts) {
     println!(
         "{name}: {} crash states, {} of them crashed again; {} acknowledged synced writes, 0 lost",
         counts.states.get(),

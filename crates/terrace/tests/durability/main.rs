@@ -1,5 +1,6 @@
 //! What was acknowledged survives power cuts, killed processes, and operations that fail.
 
+mod collection;
 mod crash;
 mod failing_calls;
 mod faults;

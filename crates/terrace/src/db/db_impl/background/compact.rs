@@ -103,6 +103,12 @@ impl Background {
             self.files.obsolete_files.put_back(plan.files().map(|file| file.number).collect());
             self.files.purge();
         }
+        if mutated("emptied-values-after-edit") && plan.reason == Reason::Values {
+            let used = self.views.current.load();
+            let emptied = used.version.values.iter().filter(|used| used.is_collected());
+            self.files.obsolete_files.put_back(emptied.map(|used| used.file.number).collect());
+            self.files.purge();
+        }
         let version = versions.log_and_apply(edit, 0)?;
         self.made_version(&version, &outputs);
         let written = outputs.iter_mut().flat_map(|output| &mut output.value_files);
