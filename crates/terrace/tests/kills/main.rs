@@ -4,6 +4,7 @@
 //! A worker, this same program, writes a history whose every operation is known from its number,
 //! and says through a pipe what was acknowledged. The test kills it, one time in ten while it
 //! recovers, and looks at what is left: a prefix of the history with everything acknowledged in it.
+//! Half of the databases have value files.
 //! Or it shuts the file system down beneath it (ext4 and xfs on loop devices, without flushing
 //! their journals), and mounts it again: then what was acknowledged as synced before must be there.
 //! That needs root, `mkfs.ext4` and `mkfs.xfs`; without them the tests say SKIPPED.
@@ -75,6 +76,7 @@ fn what_was_acknowledged_survives_kills() {
     worker::run_if_asked();
     let watchdog = Watchdog::new(Duration::from_secs(120), "kills");
     let (mut kills, mut in_recovery, mut acknowledged) = (0u64, 0u64, 0u64);
+    let mut with_value_files = 0u64;
     let dir = tempfile::tempdir().expect("a directory");
     campaign(KILLS, scaled(200).div_ceil(KILLS_PER_DATABASE), |seed| {
         let path = dir.path().join(format!("db-{seed}"));
@@ -93,6 +95,7 @@ fn what_was_acknowledged_survives_kills() {
                 worker.kill_after(after)?
             };
             kills += 1;
+            with_value_files += u64::from(worker::value_log(seed).is_some());
             in_recovery += u64::from(!ended.opened);
             acknowledged += ended.all.saturating_sub(progress.written.max(unchecked.all));
             unchecked = unchecked.max(ended);
@@ -109,7 +112,7 @@ fn what_was_acknowledged_survives_kills() {
     });
     println!(
         "what_was_acknowledged_survives_kills: {kills} kills, {in_recovery} of them during an \
-         open; {acknowledged} acknowledged writes, 0 lost"
+         open, {with_value_files} beside value files; {acknowledged} acknowledged writes, 0 lost"
     );
 }
 

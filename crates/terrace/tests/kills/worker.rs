@@ -58,6 +58,12 @@ pub(crate) fn options(seed: u64) -> Options {
         .write_buffer_size(64 << 10)
         .mapped_log(mix(seed).is_multiple_of(2))
         .reuse_logs(mix(seed).is_multiple_of(3))
+        .value_log(value_log(seed))
+}
+
+/// The bytes from which on values lie in value files, in half of the databases.
+pub(crate) fn value_log(seed: u64) -> Option<usize> {
+    [None, None, Some(1), Some(100)][mix(seed ^ 0x7a1) as usize % 4]
 }
 
 /// In a worker: writes until it is killed or fails. Returns in every other process.
