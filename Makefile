@@ -42,7 +42,7 @@ make package      the crates as they would be published, each built and tested b
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
 make bench        the comparison of 2011, half its entries, one round (10 minutes, 9 of builds first)
-make bench-all    suites of the lab in their short form, but against-* (70 to 85 minutes and the builds)
+make bench-all    suites of the lab in their short form, but against-* (75 to 90 minutes and the builds)
 make results      three rounds of the README's engines into docs/results (23 minutes, idle machine)
 make perf         a short fixed set against LevelDB (two minutes): docs/results/perf.csv
 make dropin       libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files: out/

@@ -84,6 +84,15 @@ fn all_suites_can_be_planned_in_every_form() {
     }
 }
 
+/// `make bench-all` has two hours, builds of the peers included.
+#[test]
+fn the_short_forms_leave_room_for_builds_in_two_hours() {
+    let all = suites();
+    let run_by_it = all.iter().filter(|suite| !suite.name.starts_with("against-"));
+    let minutes: f64 = run_by_it.map(|suite| suite.short.budget.expect(&suite.name)).sum();
+    assert!(minutes <= 112.0, "{minutes}");
+}
+
 #[test]
 fn the_comparison_of_2011() {
     let plan = full(&suite("leveldb-2011"));
@@ -178,12 +187,90 @@ fn steady_load_runs_for_its_time() {
 }
 
 #[test]
+fn settings_are_measured_with_ten_times_the_entries_as_well() {
+    let suite = suite("configurations");
+    let plan = full(&suite);
+    let cells = |id: &str| -> BTreeSet<(Option<&str>, &str)> {
+        let section = plan.sections.iter().find(|section| section.id == id).expect("a section");
+        let cells = section.cells.iter();
+        cells.map(|cell| (cell.setting.as_deref(), cell.benchmark.as_str())).collect()
+    };
+    assert_eq!(cells("settings-tenfold"), cells("settings"));
+}
+
+#[test]
+fn steady_load_is_measured_at_a_fixed_rate_as_well() {
+    let suite = suite("basho-2011");
+    let plan = full(&suite);
+    for section in &plan.sections {
+        let fixed = section.id == "5-open-loop";
+        assert!(section.cells.iter().all(|cell| cell.paced == fixed), "{}", section.id);
+    }
+    let section = plan.sections.last().expect("a section");
+    let cells: BTreeSet<&str> = section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
+    assert_eq!(cells.into_iter().collect::<Vec<_>>(), ["fillseq", "mixedpareto", "readpareto"]);
+    // On the same database, as the closed loop before it.
+    let closed = flags(&plan, "2-reads", 0, "innodb", suite.num);
+    let mut open = flags(&plan, "5-open-loop", 0, "innodb", suite.num);
+    open.retain(|flag| flag != "--rate=20000");
+    assert_eq!(open, closed);
+    let load = flags(&plan, "5-open-loop", 2, "innodb", suite.num);
+    for flag in ["--num=10000000", "--threads=1", "--rate=20000", "--interval=1.0"] {
+        assert!(load.contains(&flag.to_owned()), "{flag}: {load:?}");
+    }
+}
+
+#[test]
 fn against_leveldb_has_every_workload_with_three_amounts_of_memory() {
     let plan = full(&suite("against-leveldb"));
-    for section in &plan.sections {
+    for section in plan.sections.iter().filter(|section| section.id != "sizes") {
         let cells: BTreeSet<&str> =
             section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
         assert_eq!((section.cells.len(), cells.len()), (19, 19), "{}", section.id);
+    }
+}
+
+#[test]
+fn every_size_of_values_has_as_many_bytes() {
+    let suite = suite("against-leveldb");
+    let plan = full(&suite);
+    let section = plan.sections.iter().find(|section| section.id == "sizes").expect("a section");
+    let number = |flags: &[String], name: &str| -> f64 {
+        let of = |flag: &String| flag.strip_prefix(name)?.parse().ok();
+        flags.iter().find_map(of).expect("a number")
+    };
+    let mut seen = BTreeSet::new();
+    for (at, cell) in section.cells.iter().enumerate() {
+        let flags = flags(&plan, "sizes", at, "leveldb", suite.num);
+        let size = number(&flags, "--value_size=");
+        let bytes = number(&flags, "--num=") * (16.0 + size);
+        assert!((100e6..120e6).contains(&bytes), "{}: {flags:?}", cell.benchmark);
+        let x = cell.x.as_ref().expect("a size");
+        assert_eq!((x.name.as_str(), x.value), ("bytes", size));
+        seen.insert((cell.benchmark.clone(), size as u64));
+    }
+    let benchmarks = ["deleterandom", "fillrandom", "overwrite", "readrandom"];
+    let expected = benchmarks
+        .iter()
+        .flat_map(|name| [100, 1000, 10_000, 100_000].map(|size| ((*name).to_owned(), size)));
+    assert_eq!(seen, expected.collect());
+}
+
+/// A sweep's name and its points' values go together.
+#[test]
+fn a_point_of_a_sweep_has_a_setting_or_a_value() {
+    let text = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites/against-leveldb.toml"),
+    )
+    .expect("read");
+    for (found, wrong) in [
+        ("sweep.name = \"value_size\"\n", ""),
+        ("{ value = 100 },", "{ setting = \"100 B\" },"),
+        ("{ value = 100 },", "{ value = 100, setting = \"100 B\" },"),
+    ] {
+        let suite: Suite = toml::from_str(&text.replace(found, wrong)).expect("TOML");
+        let problem = Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[]).expect_err(wrong);
+        assert!(problem.contains("sizes") && problem.contains("a point has"), "{problem}");
     }
 }
 
@@ -228,6 +315,40 @@ fn an_open_loop_is_paced_and_its_database_is_not() {
         let flags = step.settings("terrace").flags(1_000_000);
         assert!(flags.iter().all(|flag| !flag.starts_with("--rate")), "{flags:?}");
     }
+}
+
+#[test]
+fn readers_stand_beside_a_writer_of_three_paces() {
+    let suite = suite("modern");
+    let plan = full(&suite);
+    let section = plan.sections.iter().find(|s| s.id == "mixed").expect("a section");
+    let cells = section.cells.iter().enumerate();
+    let beside = cells.filter(|(_, cell)| cell.benchmark == "readwhilewriting");
+    let paces: Vec<Option<String>> = beside
+        .map(|(at, _)| {
+            let flags = flags(&plan, "mixed", at, "terrace", suite.num);
+            flags.iter().find_map(|flag| Some(flag.strip_prefix("--write_rate=")?.to_owned()))
+        })
+        .collect();
+    let expected = [None, Some("20000"), Some("100000"), Some("250000")];
+    assert_eq!(paces, expected.map(|pace| pace.map(str::to_owned)));
+}
+
+#[test]
+fn the_first_scan_comes_before_all_other_reads() {
+    let suite = suite("modern");
+    let plan = full(&suite);
+    let place = plan.sections.iter().position(|s| s.id == "first-scan").expect("a section");
+    let is_first = |role: Role| matches!(role, Role::Cell { section, .. } if section == place);
+    let mut groups = plan.groups.iter();
+    let group = groups.find(|group| group.steps.iter().any(|step| is_first(step.role)));
+    let steps = &group.expect("a group").steps[..5];
+    let names: Vec<&str> = steps.iter().map(|step| step.workload.name).collect();
+    assert_eq!(names, ["fillrandom", "waitcompact", "readseq", "readseq", "readrandom"]);
+    // What makes a database has a process of its own, and so has what has other flags.
+    let cache = |step: usize| steps[step].settings("lmdb").number("cache_size");
+    assert!(steps[0].makes_database() && is_first(steps[2].role) && is_first(steps[3].role));
+    assert!(cache(2) > cache(4) && cache(2) > Some(116.0 * suite.num as f64));
 }
 
 #[test]

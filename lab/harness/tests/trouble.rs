@@ -276,6 +276,24 @@ fn a_database_for_other_cells_has_its_time_under_a_budget_too() {
 }
 
 #[test]
+fn a_writer_that_does_not_keep_its_pace_is_said_beside_its_readers() {
+    let lab = Lab::with(&["late"]);
+    let suite = lab.dir().join("suites/tiny.toml");
+    let text = fs::read_to_string(&suite).expect("a suite");
+    let paced = r#"{ benchmark = "readwhilewriting", section = "reads", sweep = { name = "write_rate", values = [1000] } }"#;
+    let readers = r#"{ benchmark = "readseq", section = "reads" }"#;
+    fs::write(&suite, text.replace(readers, paced)).expect("write");
+    succeeded(&lab.run(&["--reps", "1"]));
+    assert_eq!(
+        lab.cell("late", "reads", 0),
+        (Status::Ok, "the writer did 500 of 1000 operations a second".to_owned())
+    );
+    let (_, measurements) = lab.results();
+    let of_terrace = measurements.of("reads", 0, "terrace");
+    assert!(of_terrace[0].status == Status::Ok && of_terrace[0].reason.is_none());
+}
+
+#[test]
 fn an_engine_that_hangs_is_killed() {
     let lab = Lab::with(&["hang"]);
     let began = Instant::now();

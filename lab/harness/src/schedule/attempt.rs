@@ -318,6 +318,17 @@ impl Extent {
     }
 }
 
+/// What is said of a writer with a pace that did not keep up, so that its readers stood beside less
+/// work than those of other engines.
+fn late_writer(step: &Step, result: &DriverResult) -> Option<String> {
+    /// A writer that waits for its last put at the end has done a little less.
+    const ENOUGH: f64 = 0.95;
+    let asked = step.settings("").number("write_rate").filter(|rate| *rate > 0.0)?;
+    let done = result.writer_ops_per_sec?;
+    (done < ENOUGH * asked)
+        .then(|| format!("the writer did {done:.0} of {asked:.0} operations a second"))
+}
+
 /// Whether it does the work that the step before it put off.
 fn pays_debt(step: &Step) -> bool {
     matches!(step.role, Role::Debt { .. }) || step.workload.name == "waitcompact"
@@ -372,7 +383,8 @@ impl State {
                 let status =
                     if result.truncated || partial { Status::Truncated } else { Status::Ok };
                 let instead = self.instead.as_ref().map(|(how, _)| how.clone());
-                let words: Vec<String> = cut.into_iter().chain(instead).collect();
+                let late = late_writer(step, &result);
+                let words: Vec<String> = cut.into_iter().chain(late).chain(instead).collect();
                 let reason = (!words.is_empty()).then(|| words.join("; "));
                 let result = Some(result);
                 let debt = None;

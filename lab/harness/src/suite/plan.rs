@@ -423,6 +423,9 @@ impl Planner<'_> {
             let value = settings.entries(self.form.num) as f64;
             return Axis { name: "entries".to_owned(), value };
         }
+        if x.name == "value_size" {
+            return Axis { name: "bytes".to_owned(), ..x };
+        }
         x
     }
 
@@ -530,7 +533,9 @@ fn points(sweep: Option<&Sweep>) -> Result<Vec<Point>, String> {
         (Some(name), values @ [_, ..], []) => {
             values.iter().map(|value| along(name, *value)).collect()
         }
-        (None, [], labelled @ [_, ..]) => labelled.iter().map(labelled_point).collect(),
+        (name, [], points @ [_, ..]) => {
+            points.iter().map(|point| with_settings(name.as_deref(), point)).collect()
+        }
         _ => Err("a sweep has a name and values, or points".to_owned()),
     }
 }
@@ -542,12 +547,17 @@ fn along(name: &str, value: f64) -> Result<Point, String> {
     Ok(Point { x: Some(Axis { name: name.to_owned(), value }), settings, ..Point::default() })
 }
 
-fn labelled_point(point: &PointSpec) -> Result<Point, String> {
-    let settings = Settings::parse(&point.settings)?;
-    Ok(Point {
-        setting: Some(point.setting.clone()),
-        settings,
-        instead: point.instead.clone(),
-        x: None,
-    })
+fn with_settings(name: Option<&str>, point: &PointSpec) -> Result<Point, String> {
+    let place = match (name, point.value, &point.setting) {
+        (Some(name), Some(value), None) => along(name, value)?,
+        (None, None, Some(setting)) => {
+            Point { setting: Some(setting.clone()), ..Point::default() }
+        }
+        _ => {
+            let rule = "a point has a setting, or a value where the sweep has a name";
+            return Err(rule.to_owned());
+        }
+    };
+    let settings = place.settings.with(&Settings::parse(&point.settings)?);
+    Ok(Point { settings, instead: point.instead.clone(), ..place })
 }

@@ -206,26 +206,29 @@ impl From<CellForm> for CellSpec {
 }
 
 /// Repetition under changing settings: either `values` of the setting `name`, which become the
-/// cells' `x`, or `points` that have a label each.
+/// cells' `x`, or `points` that have a label each, or `points` that have a value of `name` each and
+/// more settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// The setting. `num_times` is shown as the number of entries.
+    /// The setting. `num_times` is shown as the number of entries, `value_size` as bytes.
     pub name: Option<String>,
     /// Its values.
     #[serde(default)]
     pub values: Vec<f64>,
-    /// Labelled settings.
+    /// Settings with a label or a value.
     #[serde(default)]
     pub points: Vec<PointSpec>,
 }
 
-/// One point of a sweep over settings.
+/// One point of a sweep over settings: it has `setting`, or `value` where the sweep has a name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointSpec {
     /// The label.
-    pub setting: String,
+    pub setting: Option<String>,
+    /// The value of the sweep's setting.
+    pub value: Option<f64>,
     /// The settings.
     #[serde(default)]
     pub settings: toml::Table,

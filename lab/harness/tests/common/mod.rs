@@ -74,6 +74,8 @@ for benchmark in $benchmarks; do
     full-overwrite)
         for part in 1 2 3 4 5 6 7; do fallocate -l 100M "$db/fill$part" || exit 3; done ;;
     forgetful-readrandom) more=',"found":6' ;;
+    late-readwhilewriting) more=',"writer_ops_per_sec":500' ;;
+    *-readwhilewriting) more=',"writer_ops_per_sec":999' ;;
     hangtimed-readpareto) sleep 600 & wait ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;
     esac
