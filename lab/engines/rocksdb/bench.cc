@@ -68,7 +68,7 @@ class RocksDb {
         "these names (defaults 64 MiB, 4 KiB, none); max_open_files: that option (default: no "
         "limit); compression: "
         "snappy or none on every level. Everything else is RocksDB's default, max_background_jobs "
-        "= 2 included, but for "
+        "= 2 and recycle_log_file_num = 0 (no log is used again) included, but for "
         "its counters of performance, which are off (PerfLevel::kDisable in every thread, as in "
         "db_bench). Several keys are got by MultiGet with async_io, whose reads of one file go out at "
         "once (io_uring); those of several files would need a build with folly. Bulk "
