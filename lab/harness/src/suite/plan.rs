@@ -550,9 +550,7 @@ fn along(name: &str, value: f64) -> Result<Point, String> {
 fn with_settings(name: Option<&str>, point: &PointSpec) -> Result<Point, String> {
     let place = match (name, point.value, &point.setting) {
         (Some(name), Some(value), None) => along(name, value)?,
-        (None, None, Some(setting)) => {
-            Point { setting: Some(setting.clone()), ..Point::default() }
-        }
+        (None, None, Some(setting)) => Point { setting: Some(setting.clone()), ..Point::default() },
         _ => {
             let rule = "a point has a setting, or a value where the sweep has a name";
             return Err(rule.to_owned());
