@@ -166,6 +166,7 @@
     if (value >= 100) return cut(1).toLocaleString("en-US") + "×";
     if (value >= 10) return cut(10).toFixed(1) + "×";
     if (value >= 0.1 || value <= 0) return cut(100).toFixed(2) + "×";
+    if (value < 0.001) return "<0.001×";
     return cut(1000).toFixed(3) + "×";
   }
   // Rows are `mark`s or `row`s with a place to hit; those that are hidden close up.

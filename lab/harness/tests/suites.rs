@@ -104,6 +104,11 @@ fn the_comparison_of_2011() {
         baseline[..4],
         ["--num=1000000", "--reads=1000000", "--cache_size=2097152", "--write_buffer_size=2097152"]
     );
+    // As on the source's page, all but the baseline and large values have a ratio to the baseline.
+    let with_baseline = plan.sections.iter().filter(|section| section.baseline.is_some());
+    let with_baseline: Vec<&str> = with_baseline.map(|section| section.id.as_str()).collect();
+    let ids: Vec<&str> = plan.sections.iter().map(|section| section.id.as_str()).collect();
+    assert_eq!(with_baseline, ids[2..]);
     // Read on the baseline's database, with the section's own memory.
     let larger = flags(&plan, "3a-larger-caches", 1, "leveldb", 1_000_000);
     assert!(larger.contains(&"--cache_size=125829120".to_owned()), "{larger:?}");
@@ -122,6 +127,30 @@ fn the_comparison_of_2011() {
     // A step that makes a database for other cells has more time.
     let patient = |group: usize, step: usize| plan.groups[group].steps[step].patient;
     assert!(!patient(0, 0) && patient(1, 0) && !patient(1, 2));
+}
+
+#[test]
+fn a_baseline_is_another_section_with_the_benchmarks_that_are_named() {
+    for (baseline, problem) in [
+        ("{ section = \"none\" }", "the baseline \"none\" is no other section"),
+        ("{ section = \"2b-batches\" }", "the baseline \"2b-batches\" is no other section"),
+        (
+            "{ section = \"1-baseline\", benchmarks = { fillseqbatch = \"fillsync\" } }",
+            "baseline: 1-baseline has no fillsync",
+        ),
+        (
+            "{ section = \"1-baseline\", benchmarks = { fillsync = \"fillseq\" } }",
+            "baseline: 2b-batches has no fillsync",
+        ),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites/leveldb-2011.toml");
+        let text = fs::read_to_string(path).expect("the suite");
+        let start = "baseline = { section = \"1-baseline\", benchmarks = { fillseqbatch";
+        let line = text.lines().find(|line| line.starts_with(start)).expect("a baseline");
+        let text = text.replace(line, &format!("baseline = {baseline}"));
+        let error = lab_harness::suite::parse("leveldb-2011", &text).expect_err(problem);
+        assert!(error.contains(&format!("section 2b-batches: {problem}")), "{error}");
+    }
 }
 
 #[test]

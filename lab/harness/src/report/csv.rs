@@ -6,7 +6,7 @@
 
 use super::model::{Outcome, Suite};
 
-const HEAD: [&str; 34] = [
+const HEAD: [&str; 35] = [
     "suite",
     "section",
     "benchmark",
@@ -41,6 +41,7 @@ const HEAD: [&str; 34] = [
     "peak_memory_bytes",
     "debt_seconds",
     "debt_bytes_written",
+    "baseline_ratio",
 ];
 
 /// The text of the file.
@@ -94,6 +95,8 @@ pub(crate) fn render(suites: &[Suite<'_>]) -> String {
                         .debt
                         .map_or([None, None], |(seconds, bytes)| [Some(seconds), Some(bytes)]);
                     fields.extend(debt.map(|value| value.map_or(String::new(), number)));
+                    let baseline = suite.against_baseline(section, cell, at);
+                    fields.push(baseline.map_or(String::new(), |ratio| number(ratio.value)));
                 }
                 fields.resize(HEAD.len(), String::new());
                 out.push_str(&line(&fields));

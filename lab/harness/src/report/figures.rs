@@ -16,6 +16,7 @@ use super::chart::lines::{Frame, Line, Point, XAxis};
 use super::chart::series::{Course, Shared, Step};
 use super::chart::{Pen, bars, groups, lines, series};
 use super::model::{CellView, Column, Figures, MARKS, Outcome, PERCENTILES, SectionView, Suite};
+use super::ratios::Ratio;
 use super::svg::{Chart, Tip};
 use super::{number, palette};
 
@@ -163,11 +164,14 @@ pub(crate) fn marked(text: String, figures: &Figures) -> String {
 /// The measured figure.
 pub(crate) fn now(
     suite: &Suite<'_>,
+    section: &SectionView<'_>,
     cell: &CellView<'_>,
-    reference: Option<usize>,
     heading: &str,
     width: f64,
 ) -> Chart {
+    let reference = reference(suite, section, cell.cell);
+    let mut with_baseline = false;
+    let mut cut = false;
     let bars: Vec<bars::Bar> = cell
         .outcomes
         .iter()
@@ -186,6 +190,10 @@ pub(crate) fn now(
                 }
                 Outcome::Figures(figures) => {
                     let mut text = number::si(figures.rate.middle);
+                    if let Some(ratio) = suite.against_baseline(section, cell, column) {
+                        (with_baseline, cut) = (true, cut || ratio.cut && !figures.cut);
+                        text = format!("{text} · {}", baseline_ratio(ratio, figures));
+                    }
                     let base = reference
                         .and_then(|reference| cell.rate(reference))
                         .map(|rate| rate.middle);
@@ -209,33 +217,71 @@ pub(crate) fn now(
         .collect();
     let figures = || cell.outcomes.iter().filter_map(Outcome::figures);
     let unit = if cell.cell.paced { "p99, less is better" } else { cell.cell.unit.as_str() };
-    let has = |mark: &str| figures().any(|figures| figures.mark() == Some(mark));
+    let has = |mark: &str| {
+        figures().any(|figures| figures.mark() == Some(mark)) || cut && mark == MARKS[0].0
+    };
     let marks = MARKS.iter().filter(|(mark, _)| has(mark));
-    let note =
-        marks.fold(unit.to_owned(), |note, (mark, words)| format!("{note} · {mark} {words}"));
+    let unit = if with_baseline { format!("{unit} · × baseline") } else { unit.to_owned() };
+    let note = marks.fold(unit, |note, (mark, words)| format!("{note} · {mark} {words}"));
     bars::draw(&bars, heading, &note, width)
 }
 
+/// A ratio to the baseline, with a mark if only the baseline was cut short.
+pub(crate) fn baseline_ratio(ratio: Ratio, figures: &Figures) -> String {
+    let mark = if ratio.cut && !figures.cut { MARKS[0].0 } else { "" };
+    format!("{}{mark}", number::ratio(ratio.value))
+}
+
+/// A published figure divided by the same engine's in the baseline of the section.
+fn published_against_baseline(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    figure: &Published,
+) -> Option<f64> {
+    let baseline = section.section.baseline.as_ref()?;
+    let benchmark = baseline.benchmark(&figure.benchmark);
+    let of_baseline = suite.run.section(&baseline.section)?.published.iter().find(|other| {
+        other.benchmark == benchmark
+            && other.engine == figure.engine
+            && other.relative_to == figure.relative_to
+            && other.x == figure.x
+            && other.setting == figure.setting
+    })?;
+    Some(figure.value / of_baseline.value).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+}
+
 /// The source's published figure for a cell; none if there is none.
-pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option<Chart> {
+pub(crate) fn then(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    cell: &Cell,
+    width: f64,
+) -> Option<Chart> {
     let published: Vec<&Published> = published(section, cell).collect();
     let first = published.first()?;
     let reference =
         first.relative_to.as_ref().filter(|name| !published.iter().any(|p| p.engine == **name));
-    let of_reference = reference.map(|name| (name.as_str(), 1.0, true, None));
-    let others = published
-        .iter()
-        .map(|p| (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref()));
+    let of_reference = reference.map(|name| (name.as_str(), 1.0, true, None, None));
+    let mut with_baseline = false;
+    let others = published.iter().map(|p| {
+        let ratio = published_against_baseline(suite, section, p);
+        (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref(), ratio)
+    });
     let bars: Vec<bars::Bar> = of_reference
         .into_iter()
         .chain(others)
-        .map(|(engine, value, relative, note)| {
+        .map(|(engine, value, relative, note, ratio)| {
             let text = if relative { number::ratio(value) } else { number::si(value) };
             // "over 7×" fits beside a bar; a sentence does not.
             let text = match note.filter(|note| note.len() <= SHORT_NOTE) {
                 Some(note) => format!("{note} {text}"),
                 None => text,
             };
+            let text = match ratio {
+                Some(ratio) => format!("{text} · {}", number::ratio(ratio)),
+                None => text,
+            };
+            with_baseline |= ratio.is_some();
             let precise = if relative { text.clone() } else { number::precise(value) };
             let note = note
                 .filter(|note| note.len() > SHORT_NOTE)
@@ -255,6 +301,7 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
         })
         .collect();
     let unit = first.relative_to.as_ref().map_or(cell.unit.clone(), |name| format!("{name} = 1"));
+    let unit = if with_baseline { format!("{unit} · × baseline") } else { unit };
     Some(bars::draw(&bars, &format!("Then: {}", cell_name(cell)), &unit, width))
 }
 
@@ -284,11 +331,7 @@ fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item =
 }
 
 /// The column that a section's published ratios refer to.
-pub(crate) fn reference(
-    suite: &Suite<'_>,
-    section: &SectionView<'_>,
-    cell: &Cell,
-) -> Option<usize> {
+fn reference(suite: &Suite<'_>, section: &SectionView<'_>, cell: &Cell) -> Option<usize> {
     let name = published(section, cell).find_map(|p| p.relative_to.clone())?;
     let is_meant =
         |engine: &crate::run::Engine| engine.title == name || engine.id == name.to_lowercase();

@@ -7,7 +7,7 @@
 /// The placeholder for a missing value.
 pub(crate) const NONE: &str = "–";
 
-/// A ratio with two decimals, or three significant digits from 10 on, cut.
+/// A ratio with two decimals, or three significant digits from 10 on, cut. Below 0.001 its bound.
 pub(crate) fn ratio(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -18,6 +18,7 @@ pub(crate) fn ratio(value: f64) -> String {
         v if v >= 100.0 => format!("{}×", thousands(cut(1.0))),
         v if v >= 10.0 => format!("{:.1}×", cut(10.0)),
         v if v >= 0.1 || v <= 0.0 => format!("{:.2}×", cut(100.0)),
+        v if v < 0.001 => "<0.001×".to_owned(),
         _ => format!("{:.3}×", cut(1000.0)),
     }
 }
@@ -146,11 +147,15 @@ mod tests {
 
     #[test]
     fn a_ratio_is_cut() {
-        let shown = [0.0, 0.0123, 0.999, 1.0, 1.15, 1.999, 12.34, 150.9, f64::NAN, f64::INFINITY]
-            .map(ratio);
+        let shown =
+            [0.0, 0.0004, 0.0123, 0.999, 1.0, 1.15, 1.999, 12.34, 150.9, f64::NAN, f64::INFINITY]
+                .map(ratio);
         assert_eq!(
             shown,
-            ["0.00×", "0.012×", "0.99×", "1.00×", "1.15×", "1.99×", "12.3×", "150×", "–", "–"]
+            [
+                "0.00×", "<0.001×", "0.012×", "0.99×", "1.00×", "1.15×", "1.99×", "12.3×", "150×",
+                "–", "–"
+            ]
         );
     }
 

@@ -468,9 +468,8 @@ fn card(
     gallery: &mut Gallery,
 ) -> Card {
     let name = cell_name(cell.cell);
-    let reference = figures::reference(suite, section, cell.cell);
     let against = suite.against_best(cell);
-    let then = figures::then(section, cell.cell, THEN)
+    let then = figures::then(suite, section, cell.cell, THEN)
         .map(|chart| gallery.add_packed(&format!("{stem}-then"), &format!("Then: {name}"), &chart));
     let compared: Vec<usize> = suite
         .terrace()
@@ -479,7 +478,7 @@ fn card(
         .chain(against.map(|a| a.column))
         .collect();
     let heading = if then.is_some() { format!("Now: {name}") } else { name.clone() };
-    let now = figures::now(suite, cell, reference, &heading, NOW);
+    let now = figures::now(suite, section, cell, &heading, NOW);
     Card {
         anchor,
         then,

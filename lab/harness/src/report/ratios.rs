@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! 1. A ratio is Terrace's figure divided by the other's, both of the same cell of the same
-//!    session; above 1 Terrace is faster.
+//!    session; above 1 Terrace is faster. Only a ratio to a baseline is of one engine in two cells.
 //! 2. Against "the best of the rest" count only engines that promise as much as the cell asks for.
 //! 3. Where one side was cut short, the two have not done the same work: the ratio is shown, and
 //!    takes part in no mean and no count of cells led.
@@ -14,7 +14,7 @@ use crate::run::{Spread, geometric_mean};
 
 use super::model::{CellView, SectionView, Suite};
 
-/// Terrace's figure divided by another.
+/// A figure divided by another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
@@ -83,10 +83,10 @@ impl Tally {
     }
 }
 
-/// Terrace divided by another figure; `None` unless both are positive.
-pub(crate) fn quotient(terrace: Option<Spread>, other: Option<Spread>) -> Option<f64> {
-    let (terrace, other) = (terrace?.middle, other?.middle);
-    (terrace > 0.0 && other > 0.0).then(|| terrace / other).filter(|ratio| ratio.is_finite())
+/// A figure divided by another; `None` unless both are positive.
+pub(crate) fn quotient(one: Option<Spread>, other: Option<Spread>) -> Option<f64> {
+    let (one, other) = (one?.middle, other?.middle);
+    (one > 0.0 && other > 0.0).then(|| one / other).filter(|ratio| ratio.is_finite())
 }
 
 impl Suite<'_> {
@@ -142,6 +142,25 @@ impl Suite<'_> {
             Tally::of(cells().map(|(_, ratio)| Some(ratio))),
             Tally::of(cells().map(|(cell, _)| self.against_best(cell).map(|a| a.as_ratio()))),
         )
+    }
+
+    /// A column's rate in a cell divided by its own rate in the baseline of the cell's section.
+    pub(crate) fn against_baseline(
+        &self,
+        section: &SectionView<'_>,
+        cell: &CellView<'_>,
+        column: usize,
+    ) -> Option<Ratio> {
+        let baseline = section.section.baseline.as_ref()?;
+        let benchmark = baseline.benchmark(&cell.cell.benchmark);
+        let of_baseline =
+            self.sections.iter().find(|other| other.section.id == baseline.section)?;
+        let base = of_baseline.cells.iter().find(|other| {
+            other.cell.benchmark == benchmark
+                && (&other.cell.x, &other.cell.setting) == (&cell.cell.x, &cell.cell.setting)
+        })?;
+        let cut = cell.is_cut(column) || base.is_cut(column);
+        quotient(cell.rate(column), base.rate(column)).map(|value| Ratio { value, cut })
     }
 
     /// Of one section, against the best of the rest.

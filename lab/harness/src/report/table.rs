@@ -192,9 +192,17 @@ pub(crate) fn overview(suite: &Suite<'_>, place: usize, section: &SectionView<'_
     let units: Vec<&str> = section.cells.iter().map(|cell| cell.cell.unit.as_str()).collect();
     let unit =
         units.first().copied().filter(|unit| units.iter().all(|u| u == unit)).unwrap_or("op/s");
+    let compared = |cell, column| suite.against_baseline(section, cell, column).is_some();
+    let columns = || 0..suite.columns.len();
+    let varies = section.cells.iter().any(|cell| columns().any(|column| compared(cell, column)));
+    let baseline = if varies {
+        "; × baseline is the rate divided by the same engine’s in the experiment that this one varies"
+    } else {
+        ""
+    };
     let mut table = Table::new(
         format!(
-            "{unit}, and Terrace ÷ engine below, of writes also with the time for their debt; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
+            "{unit}, and Terrace ÷ engine below, of writes also with the time for their debt{baseline}; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
         ),
         &[("Engine", "")],
     );
@@ -209,7 +217,10 @@ pub(crate) fn overview(suite: &Suite<'_>, place: usize, section: &SectionView<'_
                 let span = section.cells.len();
                 row.push(Item { span, class: "none", ..Item::text(words) });
             }
-            None => row.extend(section.cells.iter().map(|cell| overview_item(suite, cell, at))),
+            None => {
+                let item = |cell| overview_item(suite, section, cell, at);
+                row.extend(section.cells.iter().map(item));
+            }
         }
         table.rows.push(row);
     }
@@ -226,7 +237,12 @@ fn same_gap(section: &SectionView<'_>, column: usize) -> Option<String> {
     section.cells.iter().all(|cell| words(cell).as_ref() == Some(&first)).then_some(first)
 }
 
-fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item {
+fn overview_item(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    cell: &CellView<'_>,
+    column: usize,
+) -> Item {
     let figures = match &cell.outcomes[column] {
         Outcome::Figures(figures) => figures,
         Outcome::Absent { word, reason } => {
@@ -251,7 +267,11 @@ fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item 
     }
     let spread = figures.rate.is_notable().then(|| number::percent(figures.rate.spread / 2.0));
     let spread = spread.map(|half| format!("±{half}"));
-    let under: Vec<String> = spread.into_iter().chain(figures.mark().map(str::to_owned)).collect();
+    let baseline = suite.against_baseline(section, cell, column);
+    let baseline = baseline
+        .map(|ratio| format!("{} baseline", super::figures::baseline_ratio(ratio, figures)));
+    let mark = figures.mark().map(str::to_owned);
+    let under: Vec<String> = baseline.into_iter().chain(spread).chain(mark).collect();
     item.under(under.join(" "))
 }
 

@@ -1,5 +1,7 @@
 //! `run.json`: what was run.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -260,6 +262,29 @@ pub struct Section {
     /// The source's figures for it.
     #[serde(default)]
     pub published: Vec<Published>,
+    /// The experiment of which it varies one setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+}
+
+/// The experiment that others vary: each engine's rate is compared with its own rate there.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The section's id.
+    pub section: String,
+    /// The baseline's benchmark for a benchmark of another name. Others are compared with the
+    /// benchmark of the same name, if the baseline has it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub benchmarks: BTreeMap<String, String>,
+}
+
+impl Baseline {
+    /// The baseline's benchmark that one of another section is compared with.
+    #[must_use]
+    pub fn benchmark<'a>(&'a self, name: &'a str) -> &'a str {
+        self.benchmarks.get(name).map_or(name, String::as_str)
+    }
 }
 
 /// How a section is drawn.

@@ -16,8 +16,8 @@ mod rest;
 mod summary;
 
 pub use describe::{
-    Axis, Cell, Chart, CostChange, Costs, Durability, Engine, Figure, Machine, Published, Run,
-    Section,
+    Axis, Baseline, Cell, Chart, CostChange, Costs, Durability, Engine, Figure, Machine, Published,
+    Run, Section,
 };
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub(crate) use measurement::keep_whole;

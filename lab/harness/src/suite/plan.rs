@@ -233,6 +233,7 @@ impl Planner<'_> {
                 settings: settings.to_json(),
                 cells: Vec::new(),
                 published: specification.published.clone(),
+                baseline: specification.baseline.clone(),
             });
         }
         Ok(())
@@ -460,6 +461,23 @@ impl Planner<'_> {
         kept
     }
 
+    /// A baseline is another section; the benchmarks of other names are measured on both sides.
+    fn check_baseline(&self, section: &Section) -> Result<(), String> {
+        let Some(baseline) = &section.baseline else { return Ok(()) };
+        let other = self.sections.iter().find(|other| other.id == baseline.section);
+        let Some(other) = other.filter(|other| other.id != section.id) else {
+            return Err(format!("the baseline {:?} is no other section", baseline.section));
+        };
+        for (own, of_baseline) in &baseline.benchmarks {
+            for (section, benchmark) in [(section, own), (other, of_baseline)] {
+                if !section.cells.iter().any(|cell| cell.benchmark == *benchmark) {
+                    return Err(format!("baseline: {} has no {benchmark}", section.id));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn finish(mut self, only: &[String]) -> Result<Plan, String> {
         for section in &self.sections {
             if section.cells.is_empty() {
@@ -474,6 +492,9 @@ impl Planner<'_> {
                     section.id, published.benchmark
                 ));
             }
+        }
+        for section in &self.sections {
+            self.check_baseline(section).map_err(|e| format!("section {}: {e}", section.id))?;
         }
         if !only.is_empty() {
             let places: BTreeMap<usize, usize> = (0..self.sections.len())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::settings::Settings;
-use crate::run::{Chart, Figure, Published};
+use crate::run::{Baseline, Chart, Figure, Published};
 
 /// Settings for single engines, by name (not by column), which lie over all others. Those of a cell
 /// lie over those of its group, these over those of its section, and these over the suite's.
@@ -101,6 +101,8 @@ pub struct SectionSpec {
     /// The source's figures.
     #[serde(default)]
     pub published: Vec<Published>,
+    /// The section of which it varies one setting.
+    pub baseline: Option<Baseline>,
     /// Databases and what is measured on them. A section whose cells are all measured in another's
     /// groups has none.
     #[serde(default, rename = "group")]

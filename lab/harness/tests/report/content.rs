@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use lab_harness::report::{self, Source};
-use lab_harness::run::{Axis, Cell, Chart, Directory, DriverResult, Engine, Measurements, Run};
+use lab_harness::run::{
+    Axis, Baseline, Cell, Chart, Directory, DriverResult, Engine, Measurement, Measurements,
+    Published, Run,
+};
 use tempfile::TempDir;
 
 use crate::read::{Report, check, escaped, read, report};
@@ -184,6 +187,85 @@ fn ratios_are_stated_as_they_are() {
             .page
             .contains("There is no cell in which an engine is faster that promises as much.")
     );
+}
+
+/// Two sections of Terrace and LevelDB with one round; the second varies the first.
+fn varied(rates: [[f64; 2]; 2]) -> (Run, Measurements) {
+    let section = |id: &str, benchmark: &str| {
+        let cells = vec![data::cell(benchmark, "Writes")];
+        data::section(id, id, "Words.", Chart::Bars, serde_json::json!({}), cells)
+    };
+    let mut sections = vec![section("first", "fillseq"), section("varied", "fillseqbatch")];
+    let benchmarks = [("fillseqbatch".to_owned(), "fillseq".to_owned())].into();
+    sections[1].baseline = Some(Baseline { section: "first".to_owned(), benchmarks });
+    for (section, value) in sections.iter_mut().zip([800.0, 1000.0]) {
+        section.published = vec![Published {
+            benchmark: section.cells[0].benchmark.clone(),
+            engine: "LevelDB".to_owned(),
+            value,
+            relative_to: None,
+            x: None,
+            setting: None,
+            note: None,
+        }];
+    }
+    let engines = data::only(&["terrace", "leveldb"]);
+    let run = Run { rounds: 1, ..data::run("small", "Small", "nowhere", sections, engines) };
+    let mut measurements = Measurements::new();
+    for measurement in data::measure(&run, 1, false).iter() {
+        let mut measurement = measurement.clone();
+        let section = usize::from(measurement.section == "varied");
+        let engine = usize::from(measurement.engine == "leveldb");
+        measurement.result.as_mut().expect("a result").ops_per_sec = rates[section][engine];
+        measurements.add(measurement);
+    }
+    (run, measurements)
+}
+
+#[test]
+fn a_section_that_varies_another_shows_each_rate_over_the_baselines() {
+    let (run, measurements) = varied([[2000.0, 1000.0], [3000.0, 250.0]]);
+    let whole = report(&run, &measurements);
+    let chart = |report: &Report, name: &str| {
+        let found = report.charts.iter().find(|(file, _)| file == name);
+        found.expect(name).1.clone()
+    };
+    let (now, then) =
+        (chart(&whole, "varied-fillseqbatch.svg"), chart(&whole, "varied-fillseqbatch-then.svg"));
+    for words in ["3,000 · 1.50×", "250 · 0.25×", "op/s · × baseline"] {
+        assert!(now.contains(words), "{words}: {now}");
+    }
+    for words in ["1,000 · 1.25×", "op/s · × baseline"] {
+        assert!(then.contains(words), "{words}: {then}");
+    }
+    for words in ["1.50× baseline", "0.25× baseline", "× baseline is the rate divided by"] {
+        assert!(whole.plain.contains(words), "{words}");
+    }
+    for name in ["first-fillseq.svg", "first-fillseq-then.svg"] {
+        assert!(!chart(&whole, name).contains("baseline"), "{name}");
+    }
+    let ratios: Vec<&str> =
+        whole.csv.lines().map(|line| line.rsplit(',').next().expect("a field")).collect();
+    assert_eq!(ratios, ["baseline_ratio", "", "", "1.5", "0.25"]);
+
+    // Of a part of the baseline the ratio is marked, of an incomplete database there is none.
+    let changed = |change: fn(&mut Measurement)| {
+        let mut changed = Measurements::new();
+        for measurement in measurements.iter() {
+            let mut measurement = measurement.clone();
+            if measurement.section == "first" && measurement.engine == "terrace" {
+                change(&mut measurement);
+            }
+            changed.add(measurement);
+        }
+        report(&run, &changed)
+    };
+    let cut = changed(|m| m.result.as_mut().expect("a result").truncated = true);
+    let now = chart(&cut, "varied-fillseqbatch.svg");
+    assert!(now.contains("3,000 · 1.50×*") && now.contains("* cut short, in no mean"), "{now}");
+    assert!(cut.plain.contains("1.50×* baseline") && cut.plain.contains("0.25× baseline"));
+    let partial = changed(|m| m.partial = true);
+    assert!(!partial.plain.contains("1.50×") && partial.plain.contains("0.25× baseline"));
 }
 
 #[test]

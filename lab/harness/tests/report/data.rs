@@ -111,7 +111,16 @@ pub(crate) fn section(
 ) -> Section {
     let settings = settings.as_object().cloned().unwrap_or_else(Map::new);
     let (id, title, description) = (id.to_owned(), title.to_owned(), description.to_owned());
-    Section { id, title, description, chart, settings, cells, published: Vec::new() }
+    Section {
+        id,
+        title,
+        description,
+        chart,
+        settings,
+        cells,
+        published: Vec::new(),
+        baseline: None,
+    }
 }
 
 pub(crate) fn run(
