@@ -49,6 +49,7 @@ class Crew {
     const double cpu = CpuSeconds();
     const BytesWritten written;
     const uint64_t read = BytesRead();
+    const std::optional<DeviceRequests> requests = CountDeviceRequests();
     const uint64_t start = Start();
     std::thread reporter;
     if (interval_ > 0) reporter = std::thread([&] { ReportIntervals(start, threads, meters); });
@@ -77,6 +78,7 @@ class Crew {
     result->cpu_seconds = CpuSeconds() - cpu;
     result->bytes_written = BytesWritten().Since(written);
     result->bytes_read = BytesRead() - read;
+    if (requests) result->device = CountDeviceRequests().value_or(*requests).Since(*requests);
     result->peak_memory_bytes = PeakMemoryBytes();
   }
 

@@ -14,6 +14,7 @@
 #include "engine.h"
 #include "histogram.h"
 #include "json.h"
+#include "resources.h"
 
 namespace lab {
 
@@ -28,6 +29,7 @@ struct Result {
   double cpu_seconds = 0;
   uint64_t bytes_written = 0;
   uint64_t bytes_read = 0;
+  std::optional<DeviceRequests> device;
   uint64_t disk_bytes = 0;
   uint64_t peak_memory_bytes = 0;
   // When the benchmark began; of an LSM tree that says so.
@@ -59,6 +61,10 @@ struct Result {
       line.Number(name, latencies.MicrosAt(quantile), 3);
     line.Number("max_us", latencies.MaxMicros(), 3);
     line.Number("cpu_seconds", cpu_seconds, 3).Whole("bytes_written", bytes_written).Whole("bytes_read", bytes_read);
+    if (device) {
+      line.Whole("device_reads", device->reads).Whole("device_writes", device->writes);
+      line.Whole("device_bytes_written", device->bytes_written);
+    }
     line.Whole("disk_bytes", disk_bytes).Whole("peak_memory_bytes", peak_memory_bytes);
     if (const std::string shape = LevelList(); !shape.empty()) line.Raw("levels", shape);
     if (found) line.Whole("found", *found);

@@ -13,10 +13,14 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "failure.h"
 
@@ -83,6 +87,7 @@ void ForEachFile(const std::string& directory, const Visit& visit) {
 
 }  // namespace internal
 
+// Bytes that the process wrote to files: what reached the page cache, not what the device wrote.
 struct BytesWritten {
   uint64_t by_calls = internal::NumberIn("/proc/self/io", "wchar");
   uint64_t to_storage = internal::NumberIn("/proc/self/io", "write_bytes");
@@ -94,6 +99,37 @@ struct BytesWritten {
 
 // Bytes that the storage device had to read, for calls as for faults in mapped files.
 inline uint64_t BytesRead() { return internal::NumberIn("/proc/self/io", "read_bytes"); }
+
+// Requests to the storage device, and bytes written to it, by the process's control group.
+struct DeviceRequests {
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+  uint64_t bytes_written = 0;
+
+  DeviceRequests Since(const DeviceRequests& start) const {
+    return {reads - start.reads, writes - start.writes, bytes_written - start.bytes_written};
+  }
+};
+
+// Nothing unless $LAB_IO_STAT names the group's `io.stat`, which has a line for each device:
+// "259:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6". A stacked device and the one below it
+// count the same requests, so that the greatest number counts.
+inline std::optional<DeviceRequests> CountDeviceRequests() {
+  const char* path = std::getenv("LAB_IO_STAT");
+  std::ifstream file(path == nullptr ? "" : path);
+  if (!file) return std::nullopt;
+  DeviceRequests counted;
+  const std::pair<std::string, uint64_t*> fields[] = {{"rios=", &counted.reads},
+                                                      {"wios=", &counted.writes},
+                                                      {"wbytes=", &counted.bytes_written}};
+  for (std::string word; file >> word;) {
+    for (const auto& [name, number] : fields) {
+      if (word.compare(0, name.size(), name) == 0)
+        *number = std::max<uint64_t>(*number, std::strtoull(word.c_str() + name.size(), nullptr, 10));
+    }
+  }
+  return counted;
+}
 
 // The disk space of a directory's files.
 inline uint64_t DiskBytes(const std::string& directory) {

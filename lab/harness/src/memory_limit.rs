@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// Tells a program where its group's requests to storage devices are counted.
+const IO_STAT: &str = "LAB_IO_STAT";
 /// Where the system has its control groups.
 const ROOT: &str = "/sys/fs/cgroup";
 /// A group cannot be removed before the last process is gone from it.
@@ -59,6 +61,13 @@ impl MemoryLimit {
     pub(crate) fn around(&self, command: &Command) -> Command {
         let mut joining = Command::new("sh");
         joining.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]);
+        // Only groups of version 2 have it, if the system lets them count.
+        let io_stat = self.group.join("io.stat");
+        if io_stat.is_file() {
+            joining.env(IO_STAT, io_stat);
+        } else {
+            joining.env_remove(IO_STAT);
+        }
         joining.arg(self.group.join("cgroup.procs"));
         joining.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
@@ -108,6 +117,8 @@ fn parent() -> Result<(PathBuf, Names), String> {
     if controllers.split_whitespace().any(|name| name == "memory") {
         // It may have been given on already, or not be ours to give; the group shows it.
         let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
+        // Without it nothing but the counts of requests is missing.
+        let _ = fs::write(root.join("cgroup.subtree_control"), "+io");
         let swap = Some("memory.swap.max");
         let names = Names { limit: "memory.max", swap, swap_includes_memory: false };
         return Ok((root.to_owned(), names));
@@ -118,6 +129,24 @@ fn parent() -> Result<(PathBuf, Names), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_told_where_its_requests_are_counted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let limit = MemoryLimit { group: dir.path().join("group"), bytes: 1 };
+        fs::create_dir(&limit.group).expect("a directory");
+        let told = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo ${LAB_IO_STAT:-nowhere}"]);
+            let output = limit.around(&command).output().expect("sh");
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        };
+        assert_eq!(told(), "nowhere");
+        let io_stat = limit.group.join("io.stat");
+        fs::write(&io_stat, "").expect("written");
+        assert_eq!(told(), io_stat.display().to_string());
+        fs::remove_dir_all(&limit.group).expect("removed");
+    }
 
     #[test]
     fn a_program_in_a_group_has_its_limit() {

@@ -38,6 +38,10 @@ struct Figures<'a> {
     cpu_seconds: Option<Spread>,
     bytes_written: Option<Spread>,
     bytes_read: Option<Spread>,
+    bytes_read_per_op: Option<Spread>,
+    device_reads_per_op: Option<Spread>,
+    device_writes_per_op: Option<Spread>,
+    device_bytes_written_per_op: Option<Spread>,
     disk_bytes: Option<Spread>,
     peak_memory_bytes: Option<Spread>,
     debt_seconds: Option<Spread>,
@@ -77,6 +81,11 @@ fn figures<'a>(
         measurements.summary(run.figure, section, cell, engine, number)
     };
     let rounds = measurements.of(section, cell, engine);
+    let counted = |number: fn(&DriverResult) -> Option<u64>| {
+        let results = rounds.iter().filter(|m| m.is_measured()).filter_map(|m| m.result.as_ref());
+        let per_op = results.filter_map(|result| Some(result.per_op(number(result)?)));
+        Spread::of(per_op, run.figure)
+    };
     let last = rounds.last();
     let debts = rounds.iter().filter_map(|m| m.debt).map(|debt| debt.seconds);
     Figures {
@@ -97,6 +106,10 @@ fn figures<'a>(
         cpu_seconds: of(|result| result.cpu_seconds),
         bytes_written: of(|result| result.bytes_written as f64),
         bytes_read: of(|result| result.bytes_read as f64),
+        bytes_read_per_op: of(|result| result.per_op(result.bytes_read)),
+        device_reads_per_op: counted(|result| result.device_reads),
+        device_writes_per_op: counted(|result| result.device_writes),
+        device_bytes_written_per_op: counted(|result| result.device_bytes_written),
         disk_bytes: of(|result| result.disk_bytes as f64),
         peak_memory_bytes: of(|result| result.peak_memory_bytes as f64),
         debt_seconds: Spread::of(debts, run.figure),

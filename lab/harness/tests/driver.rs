@@ -96,6 +96,29 @@ fn the_self_test_equals_the_model() {
 }
 
 #[test]
+fn requests_to_the_device_are_reported_where_they_are_counted() {
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let io_stat = dir.path().join("io.stat");
+        fs::write(&io_stat, "259:0 rbytes=8192 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0\n")
+            .expect("written");
+        let fields = |io_stat: &Path| {
+            let output = Command::new(program)
+                .arg(format!("--db={}", dir.path().join("db").display()))
+                .args(["--benchmarks=fillseq", "--num=100", "--json"])
+                .env("LAB_IO_STAT", io_stat)
+                .output()
+                .expect("the program starts");
+            let line = lines(&output).remove(0);
+            ["device_reads", "device_writes", "device_bytes_written"].map(|name| line[name].clone())
+        };
+        // Nothing was counted meanwhile.
+        assert_eq!(fields(&io_stat), [Value::from(0), Value::from(0), Value::from(0)]);
+        assert_eq!(fields(&dir.path().join("none")), [Value::Null, Value::Null, Value::Null]);
+    }
+}
+
+#[test]
 fn every_operation_is_done_by_some_thread() {
     for program in programs() {
         let dir = tempfile::tempdir().expect("a directory");

@@ -48,6 +48,7 @@ func (c *crew) run(threads uint64, body, beside body, r *result) error {
 	ready.Wait()
 
 	resetPeakMemory()
+	requests := deviceRequestsNow()
 	read, cpu, written, start := bytesRead(), cpuSeconds(), bytesWrittenNow(), nowNanos()
 	if c.seconds > 0 {
 		// A thread that has failed already has stopped the others.
@@ -88,6 +89,7 @@ func (c *crew) run(threads uint64, body, beside body, r *result) error {
 	r.cpuSeconds = cpuSeconds() - cpu
 	r.bytesWritten = bytesWrittenNow().since(written)
 	r.bytesRead = bytesRead() - read
+	r.device = deviceRequestsNow().since(requests)
 	r.peakMemoryBytes = peakMemoryBytes()
 	return nil
 }

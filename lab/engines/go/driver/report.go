@@ -19,6 +19,7 @@ type result struct {
 	cpuSeconds      float64
 	bytesWritten    uint64
 	bytesRead       uint64
+	device          *deviceRequests
 	diskBytes       uint64
 	peakMemoryBytes uint64
 	found           *uint64
@@ -88,6 +89,10 @@ func (r *result) json() string {
 	j.number("max_us", r.latencies.maxMicros(), 3)
 	j.number("cpu_seconds", r.cpuSeconds, 3).whole("bytes_written", r.bytesWritten).
 		whole("bytes_read", r.bytesRead)
+	if r.device != nil {
+		j.whole("device_reads", r.device.reads).whole("device_writes", r.device.writes).
+			whole("device_bytes_written", r.device.bytesWritten)
+	}
 	j.whole("disk_bytes", r.diskBytes).whole("peak_memory_bytes", r.peakMemoryBytes)
 	if r.found != nil {
 		j.whole("found", *r.found)

@@ -62,6 +62,41 @@ func bytesRead() uint64 {
 	return numberIn("/proc/self/io", "read_bytes")
 }
 
+// deviceRequests are requests to the storage device, and bytes written to it, by the process's
+// control group.
+type deviceRequests struct {
+	reads, writes, bytesWritten uint64
+}
+
+// deviceRequestsNow returns nil unless LAB_IO_STAT names the group's io.stat, which has a line for
+// each device: "259:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6". A stacked device and the
+// one below it count the same requests, so that the greatest number counts.
+func deviceRequestsNow() *deviceRequests {
+	text, err := os.ReadFile(os.Getenv("LAB_IO_STAT"))
+	if err != nil {
+		return nil
+	}
+	most := func(name string) (most uint64) {
+		for _, word := range strings.Fields(string(text)) {
+			if rest, ok := strings.CutPrefix(word, name); ok {
+				number, _ := strconv.ParseUint(rest, 10, 64)
+				most = max(most, number)
+			}
+		}
+		return most
+	}
+	return &deviceRequests{most("rios="), most("wios="), most("wbytes=")}
+}
+
+func (d *deviceRequests) since(start *deviceRequests) *deviceRequests {
+	if d == nil || start == nil {
+		return nil
+	}
+	return &deviceRequests{d.reads - start.reads, d.writes - start.writes,
+		d.bytesWritten - start.bytesWritten}
+}
+
+// bytesWritten are those written to files: what reached the page cache, not what the device wrote.
 type bytesWritten struct {
 	byCalls, toStorage uint64
 }

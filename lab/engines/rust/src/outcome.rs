@@ -2,6 +2,7 @@
 
 use crate::benchmark::Benchmark;
 use crate::meter::Meter;
+use crate::resources::DeviceRequests;
 
 /// What a benchmark came to.
 pub(crate) struct Outcome<'a> {
@@ -13,6 +14,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) cpu_seconds: f64,
     pub(crate) bytes_written: u64,
     pub(crate) bytes_read: u64,
+    /// Where the control group counts them.
+    pub(crate) device: Option<DeviceRequests>,
     pub(crate) disk_bytes: u64,
     pub(crate) peak_memory_bytes: u64,
     /// Files and bytes of each level when the benchmark began.

@@ -31,6 +31,12 @@ struct ResultLine<'a> {
     cpu_seconds: f64,
     bytes_written: u64,
     bytes_read: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_reads: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_writes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_bytes_written: Option<u64>,
     disk_bytes: u64,
     peak_memory_bytes: u64,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -96,6 +102,9 @@ impl<'a> ResultLine<'a> {
             cpu_seconds: round(outcome.cpu_seconds, 3),
             bytes_written: outcome.bytes_written,
             bytes_read: outcome.bytes_read,
+            device_reads: outcome.device.map(|device| device.reads),
+            device_writes: outcome.device.map(|device| device.writes),
+            device_bytes_written: outcome.device.map(|device| device.bytes_written),
             disk_bytes: outcome.disk_bytes,
             peak_memory_bytes: outcome.peak_memory_bytes,
             levels: &outcome.levels,

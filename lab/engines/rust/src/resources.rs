@@ -1,5 +1,6 @@
 //! Resources of the process, and the size of the database's directory.
 
+use std::env;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,6 +19,38 @@ pub(crate) struct ProcessCounters {
     written_by_calls: u64,
     written_to_storage: u64,
     read_from_storage: u64,
+    device: Option<DeviceRequests>,
+}
+
+/// Requests to the storage device, and bytes written to it, by the process's control group.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct DeviceRequests {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) bytes_written: u64,
+}
+
+impl DeviceRequests {
+    /// `None` unless `LAB_IO_STAT` names the group's `io.stat`.
+    fn now() -> Option<Self> {
+        let text = fs::read_to_string(env::var_os("LAB_IO_STAT")?).ok()?;
+        Some(DeviceRequests::of(&text))
+    }
+
+    /// Of a line for each device: `259:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6`. A
+    /// stacked device and the one below it count the same requests, so that the greatest number
+    /// counts.
+    fn of(text: &str) -> Self {
+        let most = |name: &str| {
+            let fields = text.split_whitespace().filter_map(|word| word.strip_prefix(name));
+            fields.filter_map(|number| number.parse().ok()).max().unwrap_or(0)
+        };
+        DeviceRequests {
+            reads: most("rios="),
+            writes: most("wios="),
+            bytes_written: most("wbytes="),
+        }
+    }
 }
 
 impl ProcessCounters {
@@ -28,6 +61,7 @@ impl ProcessCounters {
             written_by_calls: number_of(&io, "wchar"),
             written_to_storage: number_of(&io, "write_bytes"),
             read_from_storage: number_of(&io, "read_bytes"),
+            device: DeviceRequests::now(),
         }
     }
 
@@ -40,7 +74,17 @@ impl ProcessCounters {
         self.read_from_storage.saturating_sub(start.read_from_storage)
     }
 
-    /// Bytes written by system calls or, where that is more, those that mapped files wrote besides.
+    /// Requests to the storage device, and bytes written to it; `None` where they are not counted.
+    pub(crate) fn device_since(&self, start: &Self) -> Option<DeviceRequests> {
+        let (end, start) = (self.device?, start.device?);
+        Some(DeviceRequests {
+            reads: end.reads.saturating_sub(start.reads),
+            writes: end.writes.saturating_sub(start.writes),
+            bytes_written: end.bytes_written.saturating_sub(start.bytes_written),
+        })
+    }
+
+    /// Bytes written to files, which reached the page cache: by system calls or, where that is more, those that mapped files wrote besides.
     pub(crate) fn bytes_written_since(&self, start: &Self) -> u64 {
         let by_calls = self.written_by_calls.saturating_sub(start.written_by_calls);
         by_calls.max(self.written_to_storage.saturating_sub(start.written_to_storage))
@@ -120,4 +164,18 @@ fn visit_files(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_those_of_the_busiest_device() {
+        let text = "259:0 rbytes=8192 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0\n\
+                    253:0 rbytes=8192 wbytes=8192 rios=3 wios=1 dbytes=0 dios=0\n";
+        let counted = DeviceRequests { reads: 3, writes: 1, bytes_written: 8192 };
+        assert_eq!(DeviceRequests::of(text), counted);
+        assert_eq!(DeviceRequests::of(""), DeviceRequests::default());
+    }
 }

@@ -290,6 +290,7 @@ impl<'a, E: Engine> Runner<'a, E> {
             cpu_seconds: end.cpu_seconds_since(start),
             bytes_written: end.bytes_written_since(start),
             bytes_read: end.bytes_read_since(start),
+            device: end.device_since(start),
             disk_bytes: resources::disk_bytes(self.settings.db()),
             peak_memory_bytes: resources::peak_memory_bytes(),
             levels: Vec::new(),

@@ -6,7 +6,7 @@
 
 use super::model::{Outcome, Suite};
 
-const HEAD: [&str; 35] = [
+const HEAD: [&str; 40] = [
     "suite",
     "section",
     "benchmark",
@@ -42,6 +42,11 @@ const HEAD: [&str; 35] = [
     "debt_seconds",
     "debt_bytes_written",
     "baseline_ratio",
+    "bytes_written_per_op",
+    "bytes_read_per_op",
+    "device_reads_per_op",
+    "device_writes_per_op",
+    "device_bytes_written_per_op",
 ];
 
 /// The text of the file.
@@ -97,6 +102,14 @@ pub(crate) fn render(suites: &[Suite<'_>]) -> String {
                     fields.extend(debt.map(|value| value.map_or(String::new(), number)));
                     let baseline = suite.against_baseline(section, cell, at);
                     fields.push(baseline.map_or(String::new(), |ratio| number(ratio.value)));
+                    let per_op = [
+                        Some(f.per_op.written),
+                        Some(f.per_op.read),
+                        f.per_op.device_reads,
+                        f.per_op.device_writes,
+                        f.per_op.device_written,
+                    ];
+                    fields.extend(per_op.map(|value| value.map_or(String::new(), number)));
                 }
                 fields.resize(HEAD.len(), String::new());
                 out.push_str(&line(&fields));

@@ -17,6 +17,9 @@ use super::figures::{cell_name, percentile, setting_name, x_name};
 use super::model::{CellView, Figures, Outcome, PERCENTILES, SectionView, Suite};
 use super::number;
 
+/// Columns that a suite without such figures does not have.
+const OPTIONAL: [&str; 4] = ["Device read/op", "Reads/op", "Device written/op", "Writes/op"];
+
 /// A column of the tables of all figures: its header, what that means, and what stands in it.
 type Header = (&'static str, &'static str, Content);
 
@@ -34,7 +37,7 @@ enum Content {
 use Content::{DebtRatio, Figure, Latency, Ratio};
 
 /// Between the engine with the workload and the remarks.
-const HEADERS: [Header; 19] = [
+const HEADERS: [Header; 24] = [
     ("Rate", "operations a second: the figure of the cell", Figure(|f| precise(f.rate.middle))),
     ("Lowest", "of all rounds", Figure(|f| precise(f.rate.min))),
     ("Highest", "of all rounds", Figure(|f| precise(f.rate.max))),
@@ -55,11 +58,40 @@ const HEADERS: [Header; 19] = [
         "user and system time of all threads, background threads included",
         Figure(|f| seconds(f.cpu_seconds)),
     ),
-    ("Written", "bytes written to files", Figure(|f| bytes(f.bytes_written))),
     (
-        "Read",
+        "Written to files",
+        "bytes written to files through the page cache; the storage device may write more or less",
+        Figure(|f| bytes(f.bytes_written)),
+    ),
+    (
+        "Written/op",
+        "the same divided by the operations, for the work that writes put off as well",
+        Figure(|f| counted((f.per_op.written > 0.0).then_some(f.per_op.written), bytes_per_op)),
+    ),
+    (
+        "Device read",
         "bytes that the storage device had to read; none where the page cache had them",
         Figure(|f| bytes(f.bytes_read)),
+    ),
+    (
+        "Device read/op",
+        "the same divided by the operations",
+        Figure(|f| counted((f.per_op.read > 0.0).then_some(f.per_op.read), bytes_per_op)),
+    ),
+    (
+        "Reads/op",
+        "read requests to the storage device divided by the operations",
+        Figure(|f| counted(f.per_op.device_reads, number::si)),
+    ),
+    (
+        "Device written/op",
+        "bytes that the storage device wrote during the benchmark, divided by the operations",
+        Figure(|f| counted(f.per_op.device_written, bytes_per_op)),
+    ),
+    (
+        "Writes/op",
+        "write requests to the storage device divided by the operations",
+        Figure(|f| counted(f.per_op.device_writes, number::si)),
     ),
     ("Memory", "the most memory resident", Figure(|f| bytes(f.peak_memory))),
     ("On disk", "what the database's files occupy", Figure(|f| bytes(f.disk_bytes))),
@@ -75,7 +107,7 @@ const HEADERS: [Header; 19] = [
     ),
     (
         "Debt written",
-        "bytes written for that",
+        "bytes written to files for that",
         Figure(|f| f.debt.map_or_else(none, |(_, written)| bytes(written))),
     ),
 ];
@@ -173,6 +205,7 @@ impl Content {
 
 /// The suite with its charts as JSON.
 pub(crate) fn json(suite: &Suite<'_>, charts: BTreeMap<String, String>) -> String {
+    let headers = headers(suite);
     let dataset = Dataset {
         terrace: suite.terrace(),
         engines: suite
@@ -186,7 +219,7 @@ pub(crate) fn json(suite: &Suite<'_>, charts: BTreeMap<String, String>) -> Strin
                 weaker: column.engine.weaker.as_deref(),
             })
             .collect(),
-        headers: HEADERS
+        headers: headers
             .iter()
             .map(|(name, meaning, content)| (*name, *meaning, content.place()))
             .collect(),
@@ -197,7 +230,11 @@ pub(crate) fn json(suite: &Suite<'_>, charts: BTreeMap<String, String>) -> Strin
             .map(|section| Section {
                 title: &section.section.title,
                 grouped: section.is(Chart::Settings),
-                cells: section.cells.iter().map(|cell| of(suite, section, cell)).collect(),
+                cells: section
+                    .cells
+                    .iter()
+                    .map(|cell| of(suite, section, cell, &headers))
+                    .collect(),
             })
             .collect(),
         charts,
@@ -205,7 +242,25 @@ pub(crate) fn json(suite: &Suite<'_>, charts: BTreeMap<String, String>) -> Strin
     serde_json::to_string(&dataset).unwrap_or_default()
 }
 
-fn of<'a>(suite: &Suite<'_>, section: &SectionView<'_>, cell: &'a CellView<'_>) -> Cell<'a> {
+/// The columns of a suite's tables of all figures.
+fn headers(suite: &Suite<'_>) -> Vec<Header> {
+    let figures: Vec<&Figures> =
+        suite.cells().flat_map(|(_, cell)| &cell.outcomes).filter_map(Outcome::figures).collect();
+    let is_shown = |(name, _, content): &Header| match content {
+        Figure(text) if OPTIONAL.contains(name) => {
+            figures.iter().any(|figures| text(figures) != number::NONE)
+        }
+        _ => true,
+    };
+    HEADERS.into_iter().filter(is_shown).collect()
+}
+
+fn of<'a>(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    cell: &'a CellView<'_>,
+    headers: &[Header],
+) -> Cell<'a> {
     let columns = || 0..suite.columns.len();
     let outcomes = || cell.outcomes.iter().enumerate();
     let figures = || outcomes().filter_map(|(at, outcome)| Some((at, outcome.figures()?)));
@@ -231,7 +286,7 @@ fn of<'a>(suite: &Suite<'_>, section: &SectionView<'_>, cell: &'a CellView<'_>) 
         l: columns().filter(|at| suite.columns[*at].promises_less(cell.cell)).collect(),
         n: outcomes().map(|(_, o)| o.figures().map_or(0, |f| f.rate.rounds)).collect(),
         s: figures().filter(|(_, f)| f.rate.is_notable()).map(|(at, _)| at).collect(),
-        f: HEADERS.iter().filter_map(|(_, _, content)| figure(content)).collect(),
+        f: headers.iter().filter_map(|(_, _, content)| figure(content)).collect(),
         p: PERCENTILES.iter().map(|percentile| list(&|f| latency(f, *percentile))).collect(),
         m: figures()
             .filter(|(_, f)| !f.remarks.is_empty())
@@ -263,6 +318,15 @@ fn bytes(value: f64) -> String {
 
 fn precise(value: f64) -> String {
     number::precise(value)
+}
+
+fn bytes_per_op(value: f64) -> String {
+    number::bytes_per_op(value)
+}
+
+/// A number that some suites do not have.
+fn counted(value: Option<f64>, text: fn(f64) -> String) -> String {
+    value.map_or_else(none, text)
 }
 
 fn seconds(value: f64) -> String {

@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 
 use crate::run::{
-    Cell, Chart, Durability, Engine, Interval, Measurement, Measurements, Run, Section, Spread,
-    Status, counted,
+    Cell, Chart, DriverResult, Durability, Engine, Interval, Measurement, Measurements, Run,
+    Section, Spread, Status, counted,
 };
 
 use super::{number, palette};
@@ -75,6 +75,7 @@ pub(crate) struct Figures {
     pub(crate) cpu_seconds: f64,
     pub(crate) bytes_written: f64,
     pub(crate) bytes_read: f64,
+    pub(crate) per_op: PerOp,
     pub(crate) peak_memory: f64,
     pub(crate) disk_bytes: f64,
     /// Files and bytes of each level when the first of the rounds began.
@@ -93,6 +94,59 @@ pub(crate) struct Figures {
     pub(crate) rate_with_debt: Option<f64>,
     /// Interval by interval, of the round whose rate is nearest to the figure.
     pub(crate) series: Vec<Interval>,
+}
+
+/// What an operation wrote to files and asked of the storage device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PerOp {
+    /// Bytes written to files, for the work that was put off as well.
+    pub(crate) written: f64,
+    /// Bytes that the device had to read.
+    pub(crate) read: f64,
+    /// Requests to the device and bytes that it wrote, where the control group counts them.
+    pub(crate) device_reads: Option<f64>,
+    pub(crate) device_writes: Option<f64>,
+    pub(crate) device_written: Option<f64>,
+}
+
+impl PerOp {
+    fn of(run: &Run, measured: &[&Measurement]) -> PerOp {
+        let results = || measured.iter().filter_map(|m| m.result.as_ref());
+        let middle = |values: &mut dyn Iterator<Item = f64>| {
+            Spread::of(values, run.figure).map(|spread| spread.middle)
+        };
+        let counted = |number: fn(&DriverResult) -> Option<u64>| {
+            middle(&mut results().filter_map(|result| Some(result.per_op(number(result)?))))
+        };
+        let written = measured.iter().filter_map(|m| {
+            let result = m.result.as_ref()?;
+            let debt = m.debt.map_or(0, |debt| debt.bytes_written);
+            Some(result.per_op(result.bytes_written.saturating_add(debt)))
+        });
+        PerOp {
+            written: middle(&mut written.into_iter()).unwrap_or_default(),
+            read: counted(|result| Some(result.bytes_read)).unwrap_or_default(),
+            device_reads: counted(|result| result.device_reads),
+            device_writes: counted(|result| result.device_writes),
+            device_written: counted(|result| result.device_bytes_written),
+        }
+    }
+
+    /// What the device read for an operation: "8.60 kB in 2.10 requests"; `None` if it read no byte
+    /// and no request is counted.
+    pub(crate) fn reads_in_words(&self) -> Option<String> {
+        let bytes = number::bytes_per_op(self.read);
+        match self.device_reads {
+            Some(reads) => Some(format!("{bytes} in {} requests", number::si(reads))),
+            None => (self.read > 0.0).then_some(bytes),
+        }
+    }
+
+    /// The same of what it wrote; `None` where that is not counted.
+    pub(crate) fn writes_in_words(&self) -> Option<String> {
+        let (writes, bytes) = (self.device_writes?, self.device_written?);
+        Some(format!("{} in {} requests", number::bytes_per_op(bytes), number::si(writes)))
+    }
 }
 
 /// The percentiles of latencies; 100 stands for the maximum.
@@ -359,6 +413,7 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         cpu_seconds: middle(&mut results().map(|r| r.cpu_seconds)),
         bytes_written: middle(&mut results().map(|r| r.bytes_written as f64)),
         bytes_read: middle(&mut results().map(|r| r.bytes_read as f64)),
+        per_op: PerOp::of(run, &measured),
         peak_memory: middle(&mut results().map(|r| r.peak_memory_bytes as f64)),
         levels: results().next().map(|r| r.levels.clone()).unwrap_or_default(),
         disk_bytes: middle(&mut results().map(|r| r.disk_bytes as f64)),

@@ -136,6 +136,11 @@ pub(crate) fn bytes(value: f64) -> String {
     }
 }
 
+/// Bytes of one operation.
+pub(crate) fn bytes_per_op(value: f64) -> String {
+    if value > 0.0 && value < 1.0 { "<1 B".to_owned() } else { bytes(value) }
+}
+
 /// A fraction as a whole percentage.
 pub(crate) fn percent(fraction: f64) -> String {
     if fraction.is_finite() { format!("{}%", thousands(fraction * 100.0)) } else { NONE.to_owned() }

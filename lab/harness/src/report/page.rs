@@ -514,8 +514,13 @@ fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<Strin
         row("Median", &|f| f.latency(50.0).map(number::duration_us)),
         row("p99", &|f| f.latency(99.0).map(number::duration_us)),
         row("CPU", &|f| (f.cpu_seconds > 0.0).then(|| number::duration_us(f.cpu_seconds * 1e6))),
-        row("Written", &|f| bytes(f.bytes_written)),
+        row("Written to files", &|f| bytes(f.bytes_written)),
+        row("Written per operation", &|f| {
+            (f.per_op.written > 0.0).then(|| number::bytes_per_op(f.per_op.written))
+        }),
         row("Read from the device", &|f| bytes(f.bytes_read)),
+        row("Device reads per operation", &|f| f.per_op.reads_in_words()),
+        row("Device writes per operation", &|f| f.per_op.writes_in_words()),
         row("Memory", &|f| bytes(f.peak_memory)),
         row("On disk", &|f| bytes(f.disk_bytes)),
         row("Levels before: files, size", &|f| f.shape()),

@@ -52,7 +52,7 @@ pub(crate) struct Item {
     swatch: Option<String>,
     /// The column that its row is about.
     column: Option<usize>,
-    /// Ratios below the text that follow the baseline, before what else stands there, and whether
+    /// Ratios below the text that follow the reference, before what else stands there, and whether
     /// they are below 1.
     below: Vec<(String, bool)>,
 }
@@ -200,9 +200,14 @@ pub(crate) fn overview(suite: &Suite<'_>, place: usize, section: &SectionView<'_
     } else {
         ""
     };
+    let device = if section.cells.iter().any(reads_device) {
+        "; what the storage device read and wrote for an operation"
+    } else {
+        ""
+    };
     let mut table = Table::new(
         format!(
-            "{unit}, and Terrace ÷ engine below, of writes also with the time for their debt{baseline}; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
+            "{unit}, and Terrace ÷ engine below, of writes also with the time for their debt{baseline}{device}; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
         ),
         &[("Engine", "")],
     );
@@ -271,8 +276,27 @@ fn overview_item(
     let baseline = baseline
         .map(|ratio| format!("{} baseline", super::figures::baseline_ratio(ratio, figures)));
     let mark = figures.mark().map(str::to_owned);
-    let under: Vec<String> = baseline.into_iter().chain(spread).chain(mark).collect();
+    let device = device_per_op(cell, figures);
+    let under: Vec<String> = baseline.into_iter().chain(spread).chain(mark).chain(device).collect();
     item.under(under.join(" "))
+}
+
+/// Whether an engine had the storage device read at least a byte for an operation.
+fn reads_device(cell: &CellView<'_>) -> bool {
+    cell.outcomes.iter().filter_map(Outcome::figures).any(|figures| figures.per_op.read >= 1.0)
+}
+
+/// What the storage device read and wrote for an operation, where it had to read, or where its
+/// requests are counted.
+fn device_per_op(cell: &CellView<'_>, figures: &Figures) -> Option<String> {
+    let reads = figures.per_op.reads_in_words().filter(|_| reads_device(cell));
+    let writes = figures.per_op.writes_in_words().filter(|_| cell.cell.writes);
+    let said: Vec<String> = reads
+        .map(|words| format!("device read {words}/op"))
+        .into_iter()
+        .chain(writes.map(|words| format!("device wrote {words}/op")))
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// The beginning of a long reason; the whole stands in the table of all figures.

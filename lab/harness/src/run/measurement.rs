@@ -122,10 +122,19 @@ pub struct DriverResult {
     pub max_us: f64,
     /// User and system time of all threads.
     pub cpu_seconds: f64,
-    /// Bytes written to files.
+    /// Bytes written to files, through the page cache.
     pub bytes_written: u64,
     /// Bytes that the storage device had to read; 0 where a program does not say.
     pub bytes_read: u64,
+    /// Read requests to the storage device, where the control group counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_reads: Option<u64>,
+    /// Write requests, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_writes: Option<u64>,
+    /// Bytes that the storage device wrote, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_bytes_written: Option<u64>,
     /// The final size of the database.
     pub disk_bytes: u64,
     /// The most memory that was resident during the benchmark.
@@ -154,6 +163,12 @@ pub struct DriverResult {
 }
 
 impl DriverResult {
+    /// A number divided by the operations done.
+    #[must_use]
+    pub fn per_op(&self, number: u64) -> f64 {
+        number as f64 / self.ops.max(1) as f64
+    }
+
     /// What is wrong with it in itself: a rate that is none, or not that of the operations.
     #[must_use]
     pub(crate) fn contradiction(&self) -> Option<String> {

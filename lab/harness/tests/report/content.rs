@@ -166,6 +166,56 @@ fn the_levels_of_a_tree_are_shown_where_they_are_known() {
 }
 
 #[test]
+fn device_reads_and_writes_are_shown_per_operation_where_there_are_any() {
+    let (run, measurements) = two_cells([[2000.0, 1000.0, 4000.0], [999.0, 1000.0, 500.0]]);
+    let changed = |cell: usize, change: fn(&mut DriverResult)| {
+        let mut changed = Measurements::new();
+        for measurement in measurements.iter() {
+            let mut measurement = measurement.clone();
+            let result = measurement.result.as_mut().expect("a result");
+            (result.ops, result.bytes_written) = (1000, 150_000);
+            if measurement.cell == cell && measurement.engine == "leveldb" {
+                change(result);
+            }
+            if let Some(debt) = &mut measurement.debt {
+                debt.bytes_written = 50_000;
+            }
+            changed.add(measurement);
+        }
+        report(&run, &changed)
+    };
+    let headers = |report: &Report| {
+        let headers = report.packed[0]["headers"].as_array().expect("headers").clone();
+        let names = headers.iter().map(|header| header[0].as_str().expect("a name").to_owned());
+        names.filter(|name| name.ends_with("/op")).collect::<Vec<_>>()
+    };
+    // With what was written for debt, 200 bytes.
+    let cached = changed(1, |_| {});
+    assert_eq!(headers(&cached), ["ns/op", "Written/op"]);
+    assert!(cached.page.contains("200 B") && !cached.plain.contains("device read"));
+    let read = changed(1, |result| result.bytes_read = 8_600_000);
+    assert_eq!(headers(&read), ["ns/op", "Written/op", "Device read/op"]);
+    assert!(read.plain.contains("device read 8,600 B/op") && !read.plain.contains(" requests/op"));
+    let counted = |result: &mut DriverResult| {
+        (result.bytes_read, result.device_reads) = (8_600_000, Some(2_100));
+        (result.device_writes, result.device_bytes_written) = (Some(500), Some(1_300_000));
+    };
+    let reads = changed(1, counted);
+    let with_requests =
+        ["ns/op", "Written/op", "Device read/op", "Reads/op", "Device written/op", "Writes/op"];
+    assert_eq!(headers(&reads), with_requests);
+    assert!(reads.plain.contains("device read 8,600 B in 2.10 requests/op"));
+    assert!(!reads.plain.contains("device wrote"));
+    let line =
+        reads.csv.lines().find(|line| line.contains("readrandom,") && line.contains(",leveldb,"));
+    let line = line.expect("LevelDB's reads");
+    // Of reads, which put nothing off.
+    assert!(line.ends_with(",150,8600,2.1,0.5,1300"), "{line}");
+    let writes = changed(0, counted);
+    assert!(writes.plain.contains("device wrote 1,300 B in 0.500 requests/op"));
+}
+
+#[test]
 fn ratios_are_stated_as_they_are() {
     let (run, measurements) = two_cells([[2000.0, 1000.0, 4000.0], [999.0, 1000.0, 500.0]]);
     let report = report(&run, &measurements);
@@ -244,9 +294,15 @@ fn a_section_that_varies_another_shows_each_rate_over_the_baselines() {
     for name in ["first-fillseq.svg", "first-fillseq-then.svg"] {
         assert!(!chart(&whole, name).contains("baseline"), "{name}");
     }
-    let ratios: Vec<&str> =
-        whole.csv.lines().map(|line| line.rsplit(',').next().expect("a field")).collect();
-    assert_eq!(ratios, ["baseline_ratio", "", "", "1.5", "0.25"]);
+    let head: Vec<&str> = whole.csv.lines().next().expect("a head").split(',').collect();
+    let place = head.iter().position(|name| *name == "baseline_ratio").expect("the column");
+    let ratios: Vec<&str> = whole
+        .csv
+        .lines()
+        .filter(|line| line.contains(",varied,"))
+        .filter_map(|line| line.rsplit(',').nth(head.len() - 1 - place))
+        .collect();
+    assert_eq!(ratios, ["1.5", "0.25"]);
 
     // Of a part of the baseline the ratio is marked, of an incomplete database there is none.
     let changed = |change: fn(&mut Measurement)| {
