@@ -150,15 +150,15 @@
       say(marks[at].dataset.tip, box.left + box.width / 2, box.bottom - 10);
     });
   }
-  // The figures and charts of a suite are packed.
-  function unpack(packed) {
+  // The figures and charts of a suite are packed, and beside other suites all but its first words.
+  function unpack(packed, kind) {
     if (!window.DecompressionStream) return Promise.reject(new Error("no DecompressionStream"));
     var bytes = Uint8Array.from(atob(packed), function (c) { return c.charCodeAt(0); });
     var stream = new ReadableStream({ start: function (to) { to.enqueue(bytes); to.close(); } });
-    return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).json();
+    return new Response(stream.pipeThrough(new DecompressionStream("deflate")))[kind]();
   }
 
-  // The choice of engines and of the baseline. What the page said before is kept, so that the whole
+  // The choice of engines and of the reference. What the page said before is kept, so that the whole
   // choice brings it back.
   function ratioText(value) {
     function cut(factor) { return Math.floor(value * factor + 1e-9) / factor; }
@@ -508,7 +508,15 @@
     bar.hidden = false;
   }
   var drawn = Promise.all(Array.from(document.querySelectorAll("article.suite"), function (suite) {
-    return unpack(suite.querySelector("script.packed").textContent).then(function (data) {
+    var article = suite.querySelector("script.article");
+    var whole = article ? unpack(article.textContent, "text").then(function (text) {
+      article.insertAdjacentHTML("afterend", text);
+      article.remove();
+      suite.querySelectorAll("table.sortable").forEach(sortable);
+    }) : Promise.resolve();
+    return whole.then(function () {
+      return unpack(suite.querySelector("script.packed").textContent, "json");
+    }).then(function (data) {
       begin(suite, data);
     }).catch(function (problem) {
       if (window.DecompressionStream) root.dataset.error = String(problem);

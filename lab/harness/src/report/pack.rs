@@ -1,5 +1,6 @@
-//! What the page's script is given (`dataset`): compressed, as text that an element can hold.
-//! Readers without scripts have the first chart, all tables of ratios, the charts as files and all
+//! What the page's script is given (`dataset`), and on a page of several suites all but the first
+//! sentences of each: compressed, as text that an element can hold. Readers without scripts have
+//! the first chart and all tables of ratios of a suite's own page, the charts as files and all
 //! figures in `results.csv`.
 //!
 //! Rejected: drawing charts from their figures by a script, which would be every kind of chart a

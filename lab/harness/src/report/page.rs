@@ -28,6 +28,10 @@ const STYLE: &str = include_str!("../../assets/report.css");
 const CHART_STYLE: &str = include_str!("../../assets/chart.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
+/// Around a part that is packed.
+const START: &str = "<!--pack-->";
+const END: &str = "<!--packed-->";
+
 /// The width of a chart of this run, and of the one beside it with published figures.
 const NOW: f64 = 400.0;
 const THEN: f64 = 280.0;
@@ -151,7 +155,23 @@ pub(crate) fn render(
             .any(|pair| pair[0].run.machine.is_another(&pair[1].run.machine)),
         suites: parts.collect(),
     };
-    fill_in(&page).map_err(|e| format!("the report's template: {e:#}"))
+    let page = fill_in(&page).map_err(|e| format!("the report's template: {e:#}"))?;
+    Ok(packed_articles(&page))
+}
+
+/// The page with each part between the template's marks packed, which a script puts back: a page of
+/// several suites has all but their first sentences so. The marks are comments, which no data can
+/// be.
+fn packed_articles(page: &str) -> String {
+    let mut parts = page.split(START);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (article, rest) = part.split_once(END).unwrap_or((part, ""));
+        let packed = pack(article);
+        out.push_str(&format!("<script type=\"text/plain\" class=\"article\">{packed}</script>"));
+        out.push_str(rest);
+    }
+    out
 }
 
 fn fill_in(page: &Page<'_>) -> Result<String, minijinja::Error> {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lab_harness::report;
+use lab_harness::report::{self, Source};
 use tempfile::TempDir;
 
 use crate::{data, suites};
@@ -319,6 +319,38 @@ fn pointers_say_what_the_titles_of_the_files_say() {
             assert!(cells == 22 || row.contains("colspan=\"21\"") && cells == 2, "{suite}: {row}");
         }
     }
+}
+
+/// A page of several suites has all but the first words of each packed.
+#[test]
+fn several_suites_are_unpacked() {
+    let Some(browser) = Browser::with_report("configurations") else { return };
+    let sources = ["configurations", "modern"].map(|suite| {
+        let run = suites::all().into_iter().find(|run| run.suite == suite).expect("a suite");
+        Source { measurements: data::measure(&run, 7, true), run, paths: vec!["a".into()] }
+    });
+    report::write_together(&sources, browser.dir.path()).expect("a report");
+    browser.page(
+        "together.html",
+        r#"<script>
+        WHEN_READY(() => {
+            const count = selector => document.querySelectorAll(selector).length;
+            const found = {
+                error: document.documentElement.dataset.error || "none",
+                packed: count("script.article"),
+                sections: ["modern-ycsb", "configurations-analytics"].filter(id => document.getElementById(id)).length,
+                charts: count("article svg.chart") > 20,
+                buttons: count("table.sortable th") === count("table.sortable th > button") + count("table.sortable tbody th"),
+                choices: count(".choice:not([hidden])"),
+            };
+            document.documentElement.dataset.found = Object.entries(found).map(([name, value]) => name + "=" + value).join("|");
+        });
+        </script>"#,
+    );
+    let dom = browser.dom("together.html");
+    let values = ["error", "packed", "sections", "charts", "buttons", "choices"];
+    let values = values.map(|name| found(&dom, name));
+    assert_eq!(values, ["none", "0", "2", "true", "true", "2"]);
 }
 
 #[test]

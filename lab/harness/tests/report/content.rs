@@ -456,6 +456,9 @@ fn several_suites_share_a_page() {
     report::write_together(&sources, &out).expect("a report");
     let together = read(&out);
     check(&together);
+    let raw = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert_eq!(raw.matches("<script type=\"text/plain\" class=\"article\">").count(), 2);
+    assert!(!raw.contains("<!--pack") && raw.contains("<a href=\"../b%20c/report.html\">"));
     assert_eq!(together.page.matches("<article class=\"suite\"").count(), 2);
     assert!(together.page.contains("<a href=\"#configurations\">configurations</a>"));
     for link in ["\"../a/run.json\"", "\"../b%20c/results.json\"", "\"../d/measurements.jsonl\""] {

@@ -382,13 +382,25 @@ fn measurement(
         ..DriverResult::default()
     });
     if section.chart == Chart::Series {
-        m.series = intervals(&cell.benchmark, engine, rate, random);
+        let seconds = match run.duration {
+            0.0 if run.short => run.time_limit,
+            0.0 => 600.0,
+            duration => duration,
+        };
+        let seconds = seconds as u32;
+        m.series = intervals(&cell.benchmark, engine, rate, seconds, random);
     }
     m
 }
 
-/// Ten minutes, second by second, with stalls where an engine has them.
-fn intervals(benchmark: &str, engine: &Engine, rate: f64, random: &mut Random) -> Vec<Interval> {
+/// Second by second, with stalls where an engine has them.
+fn intervals(
+    benchmark: &str,
+    engine: &Engine,
+    rate: f64,
+    seconds: u32,
+    random: &mut Random,
+) -> Vec<Interval> {
     let stalls = engine.id == "leveldb" || engine.id == "innodb";
     let one = |second: u32, random: &mut Random| {
         let wave = 1.0 + 0.12 * (f64::from(second) / 37.0).sin();
@@ -409,7 +421,7 @@ fn intervals(benchmark: &str, engine: &Engine, rate: f64, random: &mut Random) -
             max_us: us * 900.0 * random.around(0.8) * busy,
         }
     };
-    (0..600).map(|second| one(second, random)).collect()
+    (0..seconds).map(|second| one(second, random)).collect()
 }
 
 pub(crate) fn only(ids: &[&str]) -> Vec<Engine> {

@@ -53,20 +53,32 @@ pub(crate) fn report(run: &Run, measurements: &Measurements) -> Report {
     report
 }
 
-/// The page without its packed parts, and these.
+/// The page without its packed figures, and these. Packed articles are where they belong.
 fn unpacked(page: &str) -> (String, Vec<Value>) {
-    const START: &str = "<script type=\"text/plain\" class=\"packed\">";
-    let (mut plain, mut rest, mut parts) = (String::new(), page, Vec::new());
-    while let Some((before, packed)) = rest.split_once(START) {
+    let text = |part: Vec<u8>| String::from_utf8(part).expect("text");
+    let whole = replaced(page, "article", text);
+    let mut parts = Vec::new();
+    let plain = replaced(&whole, "packed", |part| {
+        parts.push(serde_json::from_slice(&part).expect("JSON"));
+        String::new()
+    });
+    (plain, parts)
+}
+
+/// The page with its packed parts of a class replaced.
+fn replaced(page: &str, class: &str, mut by: impl FnMut(Vec<u8>) -> String) -> String {
+    let start = format!("<script type=\"text/plain\" class=\"{class}\">");
+    let (mut plain, mut rest) = (String::new(), page);
+    while let Some((before, packed)) = rest.split_once(&start) {
         let (packed, after) = packed.split_once("</script>").expect("its end");
         let bytes = STANDARD.decode(packed).expect("base64");
         let part = miniz_oxide::inflate::decompress_to_vec_zlib(&bytes).expect("zlib");
-        parts.push(serde_json::from_slice(&part).expect("JSON"));
         plain.push_str(before);
+        plain.push_str(&by(part));
         rest = after;
     }
     plain.push_str(rest);
-    (plain, parts)
+    plain
 }
 
 /// Adds all texts of a value, charts as they are and others escaped.

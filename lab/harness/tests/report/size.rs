@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use lab_harness::report::{self, Source};
 use lab_harness::run::{Chart, Engine, Measurements, Run};
+use tempfile::TempDir;
 
-use crate::read::report;
+use crate::read;
 use crate::{data, suites};
 
 /// As many columns as the lab has, with as much to say of each.
@@ -44,9 +46,9 @@ fn assert_small(run: &Run, most: usize) {
     if let Some(kept) = std::env::var_os("LAB_SCREENSHOTS") {
         let dir = Path::new(&kept).join("sizes").join(&run.suite);
         fs::create_dir_all(&dir).expect("a directory");
-        lab_harness::report::write(run, &measurements, &dir).expect("a report");
+        report::write(run, &measurements, &dir).expect("a report");
     }
-    let size = report(run, &measurements).size;
+    let size = read::report(run, &measurements).size;
     assert!(size < most, "{}: {size} bytes", run.suite);
 }
 
@@ -63,6 +65,27 @@ fn a_page_of_every_suite_stays_under_a_megabyte() {
         assert_small(&Run { engines, rounds: 3, ..run }, 1_000_000);
     }
     assert!(with_all >= 6, "{with_all}");
+}
+
+/// As `lab report A B C --out X` in `make bench-all` makes it: all suites but those against Terrace's
+/// targets, in their short form.
+#[test]
+fn a_page_of_all_suites_stays_under_a_megabyte() {
+    let runs = suites::short().into_iter().filter(|run| !run.suite.starts_with("against-"));
+    let with_all = ["leveldb-2011", "wiredtiger-2012", "modern"];
+    let runs = runs.map(|run| match with_all.contains(&run.suite.as_str()) {
+        true => Run { engines: columns(), rounds: 1, ..run },
+        false => Run { rounds: 1, ..run },
+    });
+    let sources: Vec<Source> =
+        runs.map(|run| Source { measurements: measure(&run), run, paths: Vec::new() }).collect();
+    assert!(sources.len() >= 8, "{}", sources.len());
+    let dir = TempDir::new().expect("a directory");
+    let kept = std::env::var_os("LAB_SCREENSHOTS").map(|kept| Path::new(&kept).join("sizes/all"));
+    let dir = kept.unwrap_or_else(|| dir.path().to_owned());
+    report::write_together(&sources, &dir).expect("a report");
+    let size = fs::metadata(dir.join("report.html")).expect("the page").len();
+    assert!(size < 1_000_000, "{size} bytes");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lab_harness::run::{Axis, Cell, Chart, Durability, Figure, Published, Run};
-use lab_harness::suite::{Form, Plan, Scale, load_all};
+use lab_harness::suite::{Form, Plan, Scale, Suite, load_all};
 use serde_json::json;
 
 use crate::data::{cell, engines, only, run, section};
@@ -36,9 +36,18 @@ pub(crate) fn all() -> Vec<Run> {
 
 /// The lab's own suites, as they are run in full.
 pub(crate) fn real() -> Vec<Run> {
+    in_form(Form::full)
+}
+
+/// The same in their short form.
+pub(crate) fn short() -> Vec<Run> {
+    in_form(Form::short)
+}
+
+fn in_form(form: fn(&Suite) -> Form) -> Vec<Run> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites");
     let runs = load_all(&dir).expect("suites").into_iter().map(|suite| {
-        let form = Form::full(&suite);
+        let form = form(&suite);
         let plan = Plan::of(&suite, &form, &Scale::NONE, &[]).expect("a plan");
         let (num, rounds, time_limit, duration) =
             (form.num, form.rounds, form.time_limit, form.duration);
@@ -56,6 +65,7 @@ pub(crate) fn real() -> Vec<Run> {
             rounds,
             time_limit,
             duration,
+            short: form.short,
             figure: suite.figure,
             notes: [suite.notes, plan.notes].concat(),
             ..run
