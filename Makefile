@@ -20,7 +20,7 @@ SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 mod
     larger-than-memory
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
-.PHONY: help check test sanitize bench bench-all results perf dropin dropin-speed install uninstall
+.PHONY: help check test sanitize bench bench-all results advise perf dropin dropin-speed install uninstall
 .PHONY: peers format clean
 
 define HELP
@@ -44,6 +44,7 @@ make handovers    histories shared with goleveldb, rusty-leveldb and iq80's Leve
 make bench        the comparison of 2011, half its entries, one round (10 minutes, 9 of builds first)
 make bench-all    suites of the lab in their short form, but against-* (75 to 90 minutes and the builds)
 make results      three rounds of the README's engines into docs/results (23 minutes, idle machine)
+make advise       three rounds of configurations, for `terrace advise` (idle machine; not timed)
 make perf         a short fixed set against LevelDB (two minutes): docs/results/perf.csv
 make dropin       libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files: out/
 make dropin-speed the drop-in beside the native interface, medians (ten minutes, idle machine)
@@ -190,6 +191,12 @@ results: lab-peers-all dropin
 	mkdir -p $(RESULTS) && cp $$out/run.json $$out/results.csv $$out/charts/summary.svg $(RESULTS) && \
 	kept=out/lab/results-$$(date -u +%Y%m%d-%H%M%S) && mv $$out $$kept && \
 	echo "$(RESULTS) is new; its report: $$kept/report.html"
+
+# The figures that `terrace advise` quotes. Resumes an interrupted run.
+advise: lab-peers
+	@out=out/lab/advise; resume=; [ ! -e $$out/run.json ] || resume=--resume; \
+	$(LAB) run configurations --reps 3 --engines terrace,leveldb --out $$out $$resume $(BENCH) && \
+	tools/advise-figures $$out && mv $$out $$out-$$(date -u +%Y%m%d-%H%M%S)
 
 perf: peers
 	@tools/perf
