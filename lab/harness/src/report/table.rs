@@ -21,7 +21,7 @@ pub(crate) struct Table {
     section: Option<usize>,
     /// Whether it has means that follow the choice of engines.
     means: bool,
-    /// The column whose row is shown for another baseline only: Terrace's own.
+    /// The column whose row is shown for another reference only: Terrace's own.
     own: Option<usize>,
     head: Vec<Head>,
     pub(crate) rows: Vec<Vec<Item>>,
@@ -196,7 +196,7 @@ pub(crate) fn overview(suite: &Suite<'_>, place: usize, section: &SectionView<'_
     let columns = || 0..suite.columns.len();
     let varies = section.cells.iter().any(|cell| columns().any(|column| compared(cell, column)));
     let baseline = if varies {
-        "; × baseline is the rate divided by the same engine’s in the experiment that this one varies"
+        "; baseline: the rate ÷ the same engine’s in the experiment that this one varies"
     } else {
         ""
     };
@@ -274,7 +274,7 @@ fn overview_item(
     let spread = spread.map(|half| format!("±{half}"));
     let baseline = suite.against_baseline(section, cell, column);
     let baseline = baseline
-        .map(|ratio| format!("{} baseline", super::figures::baseline_ratio(ratio, figures)));
+        .map(|ratio| format!("baseline {}", super::figures::baseline_ratio(ratio, figures)));
     let mark = figures.mark().map(str::to_owned);
     let device = device_per_op(cell, figures);
     let under: Vec<String> = baseline.into_iter().chain(spread).chain(mark).chain(device).collect();

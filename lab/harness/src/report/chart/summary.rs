@@ -66,6 +66,8 @@ const AXIS: f64 = 35.0;
 const TITLE: f64 = 50.0;
 const NAMES: [&str; 2] = ["Writes", "Reads"];
 const SLOWER: &str = "← slower";
+/// The first that has room.
+const FASTER: [&str; 3] = ["Terrace faster →", "faster →", "→"];
 
 impl Layout {
     fn width(self) -> f64 {
@@ -221,7 +223,10 @@ fn draw_panel(canvas: &mut Canvas, name: &str, plot: Place, end: f64, x: &Scale)
         }
     }
     canvas.line("one", (one, top - 10.0), (one, bottom));
-    canvas.text("axis", (one + 6.0, top - 13.0), "Terrace faster →");
+    let room = end - COUNT - width("mean", SIZE) - LITTLE_SPACE / 2.0 - (one + 6.0);
+    if let Some(faster) = FASTER.into_iter().find(|text| width(text, SIZE) <= room) {
+        canvas.text("axis", (one + 6.0, top - 13.0), faster);
+    }
     if one - left > width(SLOWER, SIZE) {
         canvas.text("axis end", (one - 6.0, top - 13.0), SLOWER);
     }
