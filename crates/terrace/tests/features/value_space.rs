@@ -241,3 +241,20 @@ fn values_that_a_snapshot_kept_leave_their_space_and_so_they_do_after_an_open() 
         store.check();
     });
 }
+
+/// New values in random order hide nothing, which tables of them cannot tell: to look costs a quarter
+/// of what is written at most.
+#[test]
+fn new_large_values_in_random_order_are_not_copied() {
+    let env = Arc::new(MemEnv::new());
+    let mut store = Store::open(env, Path::new("/db"), SHORT);
+    let count = scaled(20_000).max(5_000) as usize;
+    // Coprime to the count, so that each number comes once.
+    (0..count).for_each(|number| store.put(number * 7_919 % count));
+    let ratio = store.ratio();
+    let stats = store.db.stats();
+    let (written, compacted) = (stats.user_bytes_written, stats.compaction_bytes_written);
+    println!("{written} bytes written, {compacted} compacted, {ratio:.3} of what lives");
+    assert!(ratio < 1.1 && compacted < written / 4, "{compacted} of {written}, {ratio:.3}");
+    assert_eq!(stats.value_bytes_used, store.live.values().map(|live| live.1 as u64).sum());
+}
