@@ -36,6 +36,7 @@ pub(crate) struct Settings {
     pub(crate) compression: i32,
     /// Instead of `compression`.
     pub(crate) own_compression: Option<Compression>,
+    pub(crate) zstd_dictionary: usize,
     pub(crate) read_only: bool,
     pub(crate) prepared_transactions: bool,
     pub(crate) table_filter_bits: usize,
@@ -69,6 +70,7 @@ impl Default for Settings {
             max_file_size: 2 << 20,
             compression: 1,
             own_compression: None,
+            zstd_dictionary: 0,
             read_only: false,
             prepared_transactions: false,
             table_filter_bits: 10,
@@ -97,6 +99,7 @@ impl Settings {
             .block_restart_interval(usize::try_from(self.block_restart_interval).unwrap_or(1))
             .max_file_size(self.max_file_size)
             .compression(self.own_compression.unwrap_or(compression))
+            .zstd_dictionary(self.zstd_dictionary)
             .read_only(self.read_only)
             .prepared_transactions(self.prepared_transactions)
             .table_filter_bits(self.table_filter_bits)

@@ -55,6 +55,14 @@ pub(crate) fn parse_block_size(written: &str) -> Result<usize, String> {
     parse_size_from("1K", "4M", written)
 }
 
+/// Bytes of a dictionary at most.
+pub(crate) fn parse_zstd_dictionary(written: &str) -> Result<usize, String> {
+    match parse_size(written)? {
+        0 => Ok(0),
+        _ => parse_size_from("2K", "256K", written),
+    }
+}
+
 /// Bytes of a memtable.
 pub(crate) fn parse_write_buffer_size(written: &str) -> Result<usize, String> {
     parse_size_from("64K", "1G", written)

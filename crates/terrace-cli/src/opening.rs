@@ -14,7 +14,7 @@ use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
 use crate::number::{
     parse_block_size, parse_max_file_size, parse_seconds, parse_size, parse_value_log, parse_whole,
-    parse_write_buffer_size,
+    parse_write_buffer_size, parse_zstd_dictionary,
 };
 use crate::recovery::Recovery;
 
@@ -107,6 +107,17 @@ pub(crate) struct WriteArgs {
     /// How blocks of new tables are compressed. LevelDB opens databases with snappy or none only
     #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
     compression: CompressionName,
+    /// Bytes of a table's zstd dictionary at most, from 2K to 256K, or 0 for none: short entries that
+    /// are alike become smaller [default: 0]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_zstd_dictionary,
+        allow_hyphen_values = true,
+        hide = cfg!(not(feature = "zstd")),
+        help_heading = "Writing"
+    )]
+    zstd_dictionary: Option<usize>,
     /// Bytes of a block before compression, from 1K to 4M [default: 4K]
     #[arg(
         long,
@@ -321,6 +332,9 @@ impl WriteArgs {
         options = with_bloom(options, bits);
         if let Some(bits) = self.table_filter_bits {
             options = options.table_filter_bits(bits);
+        }
+        if let Some(size) = self.zstd_dictionary {
+            options = options.zstd_dictionary(size);
         }
         if let Some(size) = self.block_size {
             options = options.block_size(size);

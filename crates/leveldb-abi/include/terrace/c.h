@@ -77,6 +77,11 @@ LEVELDB_EXPORT void terrace_options_set_value_log(leveldb_options_t*, size_t byt
  * Returns 1, or 0, and nothing has changed, if the name is unknown or null. */
 LEVELDB_EXPORT uint8_t terrace_options_set_compression(leveldb_options_t*, const char* name);
 
+/* Bytes of a table's zstd dictionary at most, from 2 KiB to 256 KiB, or 0, the default, for none.
+ * Only tables with zstd and nothing below them have one, and only if it saves more than it takes.
+ * Other sizes fail the open. */
+LEVELDB_EXPORT void terrace_options_set_zstd_dictionary(leveldb_options_t*, size_t bytes);
+
 /* One bound, in bytes, for the memory of all databases that are opened with it: memtables, indexes
  * and filters of open tables, cached blocks and those that readers hold. Writers wait before it is
  * exceeded, reads never. An eighth of it bounds a memtable, and databases without a cache of their

@@ -96,6 +96,13 @@ export! {
         1
     }
 
+    /// Sets the bytes of a table's zstd dictionary at most; 0 for none.
+    fn terrace_options_set_zstd_dictionary(options: *mut COptions, bytes: usize) {
+        if let Some(options) = options.as_mut() {
+            options.plain.zstd_dictionary = bytes;
+        }
+    }
+
     /// Sets the bits for each key of the filters for whole tables.
     fn terrace_options_set_table_filter_bits(options: *mut COptions, bits: c_int) {
         if let Some(options) = options.as_mut() {

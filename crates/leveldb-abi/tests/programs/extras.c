@@ -511,6 +511,7 @@ static void Nulls(void) {
   terrace_options_set_read_access(NULL, terrace_read_access_pread);
   terrace_options_set_mapped_log(NULL, 0);
   terrace_options_set_value_log(NULL, 1);
+  terrace_options_set_zstd_dictionary(NULL, 4096);
   CHECK(terrace_options_set_compression(NULL, "lz4") == 0);
   CHECK(terrace_memory_budget_used(NULL) == 0);
   terrace_options_set_memory_budget(NULL, NULL);
@@ -645,6 +646,9 @@ static void Compressions(const char* dir) {
     leveldb_close(db);
     CHECK(IsExtended(name) == (i == 1));
   }
+  terrace_options_set_zstd_dictionary(options, 7);
+  CHECK(leveldb_open(options, name, &err) == NULL);
+  REFUSED("zstd_dictionary");
   leveldb_options_destroy(options);
 }
 

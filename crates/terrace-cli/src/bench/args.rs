@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 
 use crate::number::{
     parse_block_size, parse_from, parse_max_file_size, parse_size, parse_value_log, parse_whole,
-    parse_write_buffer_size,
+    parse_write_buffer_size, parse_zstd_dictionary,
 };
 use crate::opening::{CompressionName, PresetName};
 
@@ -103,6 +103,17 @@ pub(crate) struct BenchArgs {
     /// How blocks are compressed
     #[arg(long, default_value = "snappy", value_name = "HOW")]
     pub(super) compression: CompressionName,
+    /// Bytes of a table's zstd dictionary at most, from 2K to 256K, or 0 for none
+    #[arg(
+        long,
+        alias = "zstd-dictionary",
+        default_value = "0",
+        value_parser = parse_zstd_dictionary,
+        allow_hyphen_values = true,
+        hide = cfg!(not(feature = "zstd")),
+        value_name = "SIZE"
+    )]
+    pub(super) zstd_dictionary: usize,
     /// Bits per key of LevelDB's bloom filters, 0 for none
     #[arg(
         long,

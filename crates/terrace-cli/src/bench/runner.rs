@@ -124,6 +124,7 @@ impl<'a> Runner<'a> {
         let mut options = PresetName::options(args.preset)
             .create_if_missing(true)
             .compression(args.compression.into())
+            .zstd_dictionary(args.zstd_dictionary)
             .block_size(args.block_size)
             .table_filter_bits(args.table_filter_bits)
             .max_file_size(args.max_file_size)

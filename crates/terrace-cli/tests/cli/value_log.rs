@@ -260,6 +260,32 @@ fn a_database_with_lz4_is_extended_until_it_is_converted() {
     }
 }
 
+/// Short entries that are alike share a dictionary.
+#[test]
+fn zstd_dictionaries_are_shown_and_converted() {
+    let tool = Tool::new();
+    tool.run(&["compact", "db", "--zstd-dictionary", "7"]).fails(2, "it must be from 2K to 256K");
+    if cfg!(not(feature = "zstd")) {
+        return;
+    }
+    let lines: String = (0..3000u32)
+        .map(|i| {
+            let hash = i.wrapping_mul(2_654_435_761);
+            format!("k{i:05}\t{{customer: {hash}, state: active, balance_cents: {}}}\n", hash % 997)
+        })
+        .collect();
+    let zstd = ["--compression", "zstd", "--zstd-dictionary", "4K"];
+    tool.ok_with(&[&["load", "db"], &zstd[..]].concat(), lines.as_bytes());
+    tool.ok(&[&["compact", "db", "--force"], &zstd[..]].concat());
+    assert!(tool.ok(&["stat", "db"]).contains("zstd-dictionary in 1 of them"));
+    let table = tool.files("db", ".ldb").pop().expect("a table");
+    let shown = tool.ok(&["inspect", &table.to_string_lossy()]);
+    assert!(shown.contains("terrace.zstd-dictionary  0 ("), "{shown}");
+    assert!(shown.contains("zstd with a dictionary of "), "{shown}");
+    assert!(tool.ok(&["convert", "db", "--to", "plain"]).ends_with("LevelDB opens it\n"));
+    assert_eq!(tool.ok(&["dump", "db"]), lines);
+}
+
 /// A process that was killed after its last value file went leaves the name behind.
 #[test]
 fn stat_says_that_a_database_is_extended_by_name_alone() {

@@ -14,6 +14,7 @@ use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
 use crate::iterator::values_ahead::ValuesAhead;
+use crate::table::DictionarySettings;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename;
@@ -41,6 +42,8 @@ pub(crate) struct CompactionJob {
     pub(crate) order: InternalOrder,
     pub(crate) outputs: OutputSettings,
     pub(crate) max_file_size: u64,
+    /// Bytes of a zstd dictionary at most, for outputs with nothing below them. 0: none.
+    pub(crate) dictionary_bytes: usize,
     /// The sequence numbers of live snapshots.
     pub(crate) snapshots: Vec<SequenceNumber>,
     pub(crate) filter: Option<Arc<AppliedFilter>>,
@@ -70,7 +73,10 @@ impl CompactionJob {
         let mut grandparents =
             Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut outputs = self.outputs.clone();
-        outputs.table.is_above_more = self.is_above_more();
+        outputs.table.is_above_more = self.is_above_at_least(self.plan.input_bytes());
+        if self.plan.output_level > 0 && !self.is_above_at_least(1) {
+            outputs.table.dictionary = DictionarySettings::new(self.dictionary_bytes);
+        }
         let mut writer = OutputWriter::new(outputs, self.plan.output_level);
         // Several files of level 0 would need several numbers.
         let max_file_size =
@@ -169,12 +175,12 @@ impl CompactionJob {
         writer.finish()
     }
 
-    /// Whether at least as much lies below the output as is compacted.
-    fn is_above_more(&self) -> bool {
+    /// Whether so many bytes lie below the output.
+    fn is_above_at_least(&self, bytes: u64) -> bool {
         let keys = &self.order.keys;
         key_range(keys, self.plan.files()).is_some_and(|(from, to)| {
             let below = self.plan.output_level + 1..NUM_LEVELS;
-            self.version.overlap_at_least(keys, below, (&from, &to), self.plan.input_bytes())
+            self.version.overlap_at_least(keys, below, (&from, &to), bytes)
         })
     }
 

@@ -68,6 +68,7 @@ fn settings(options: &Options) -> TableSettings {
         block_size: options.block_size,
         restart_interval: options.block_restart_interval.max(1),
         compression: options.compression,
+        dictionary: None,
         filter_policy: options.filter_policy.clone(),
         full_filter_bits: 0,
         is_above_more: false,

@@ -1,9 +1,12 @@
 //! Puts finished blocks into a table file: compression, trailer, and few large writes.
 
+use std::sync::Arc;
+
 use crate::base::error::Result;
 use crate::env::WritableFile;
 
-use super::compression::{Codecs, Compression, Compressor, RAW};
+use super::compression::{Codecs, Compression, Compressor, RAW, ZSTD_WITH_DICTIONARY};
+use super::dictionary::TrainedDictionary;
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, trailer};
 
 /// Bytes that are collected before the file is written to.
@@ -20,6 +23,8 @@ pub(super) struct BlockWriter {
     offset: u64,
     compressor: Compressor,
     compression: Compression,
+    /// For blocks of zstd.
+    dictionary: Option<Arc<TrainedDictionary>>,
     codecs: Codecs,
     bytes_per_sync: u64,
     /// Bytes that the file has, and how many of them the system was asked to write out.
@@ -40,6 +45,7 @@ impl BlockWriter {
             offset: 0,
             compressor: Compressor::new(),
             compression,
+            dictionary: None,
             codecs: Codecs::default(),
             bytes_per_sync,
             written: 0,
@@ -50,6 +56,11 @@ impl BlockWriter {
     /// Compresses the blocks to come in another way.
     pub(super) fn set_compression(&mut self, compression: Compression) {
         self.compression = compression;
+    }
+
+    /// Compresses the blocks to come with `dictionary`, as far as they have zstd.
+    pub(super) fn set_dictionary(&mut self, dictionary: Option<Arc<TrainedDictionary>>) {
+        self.dictionary = dictionary;
     }
 
     /// The compressions beyond LevelDB's that blocks so far have, or those to come may have.
@@ -69,15 +80,23 @@ impl BlockWriter {
             return self.write_raw(contents);
         };
         self.reserve(longest + TRAILER_SIZE)?;
-        let output = &mut self.buffer[self.filled..self.filled + longest];
-        match self.compressor.compress(self.compression, contents, output) {
-            Some(size) if size < contents.len() - contents.len() / 8 => {
+        let BlockWriter { compressor, compression, dictionary, buffer, filled, .. } = self;
+        let output = &mut buffer[*filled..*filled + longest];
+        let dictionary = dictionary.as_ref().filter(|_| *compression == Compression::Zstd);
+        let with = dictionary
+            .and_then(|dictionary| dictionary.compress(compressor, contents, output))
+            .map(|size| (ZSTD_WITH_DICTIONARY, size));
+        let compressed = with
+            .or_else(|| Some((kind, compressor.compress(*compression, contents, output)?)))
+            .filter(|(_, size)| *size < contents.len() - contents.len() / 8);
+        match compressed {
+            Some((kind, size)) => {
                 let trailer = trailer(&output[..size], kind);
                 self.codecs = self.codecs.union(Codecs::of(kind));
                 self.filled += size;
                 Ok(self.end_block(size, trailer))
             }
-            _ => self.write_raw(contents),
+            None => self.write_raw(contents),
         }
     }
 

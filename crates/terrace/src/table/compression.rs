@@ -109,6 +109,7 @@ impl Compression {
 
 const LZ4_BIT: u64 = 1;
 const ZSTD_BIT: u64 = 2;
+const DICTIONARY_BIT: u64 = 4;
 
 /// The compressions beyond LevelDB's that blocks of a table have, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,13 +128,14 @@ impl Codecs {
             LZ4 => LZ4_BIT,
             // Those of forks, which share identifiers, among them.
             ZSTD_OR_ZLIB | DEFLATE => ZSTD_BIT,
+            ZSTD_WITH_DICTIONARY => DICTIONARY_BIT,
             _ => 0,
         })
     }
 
     /// Whether a later version of Terrace has written blocks that this one cannot read.
     pub(crate) fn has_unknown(self) -> bool {
-        self.0 & !(LZ4_BIT | ZSTD_BIT) != 0
+        self.0 & !(LZ4_BIT | ZSTD_BIT | DICTIONARY_BIT) != 0
     }
 
     pub(crate) fn bits(self) -> u64 {
@@ -157,7 +159,7 @@ impl Codecs {
 
     /// Their names.
     pub(crate) fn names(self) -> Vec<&'static str> {
-        let names = [(LZ4_BIT, "lz4"), (ZSTD_BIT, "zstd")];
+        let names = [(LZ4_BIT, "lz4"), (ZSTD_BIT, "zstd"), (DICTIONARY_BIT, "zstd-dictionary")];
         names.into_iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, name)| name).collect()
     }
 }
@@ -175,6 +177,8 @@ const ZSTD_OR_ZLIB: u8 = 2;
 const DEFLATE: u8 = 4;
 /// Terrace's own: the size as a varint, then a block of LZ4.
 pub(super) const LZ4: u8 = 0x54;
+/// Terrace's own: a frame of zstd that needs the dictionary of its table.
+pub(super) const ZSTD_WITH_DICTIONARY: u8 = 0x55;
 
 const DEFLATE_MAX_RATIO: usize = 1032;
 /// A match is lengthened by 255 with each byte.
@@ -192,16 +196,18 @@ pub(super) fn name(kind: u8) -> &'static str {
         ZSTD_OR_ZLIB => "zstd or zlib",
         DEFLATE => "deflate",
         LZ4 => "lz4",
+        ZSTD_WITH_DICTIONARY => "zstd with a dictionary",
         _ => "unknown",
     }
 }
 
 /// Whether blocks with this identifier can be read.
 pub(super) fn is_known(kind: u8) -> bool {
-    matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE | LZ4)
+    matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE | LZ4 | ZSTD_WITH_DICTIONARY)
 }
 
-/// The bytes of a compressed block. `kind` is not [`RAW`].
+/// The bytes of a compressed block. `kind` is not [`RAW`]. A block that needs a dictionary is for
+/// [`TableDictionary`](super::table_dictionary::TableDictionary).
 pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, BlockError> {
     match kind {
         SNAPPY => Ok(decode_snappy(compressed)?.0),
@@ -219,6 +225,7 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, BlockErr
         .map(Buffer::from)
         .map_err(|_| "its deflate stream is damaged or too large".into()),
         LZ4 => lz4(compressed),
+        ZSTD_WITH_DICTIONARY => Err("only data blocks may need a dictionary".into()),
         _ => Err("unknown compression".into()),
     }
 }
@@ -310,10 +317,7 @@ impl Compressor {
             }
             #[cfg(feature = "zstd")]
             Compression::Zstd => {
-                if self.zstd.is_none() {
-                    self.zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).ok();
-                }
-                let size = self.zstd.as_mut()?.compress_to_buffer(contents, output).ok()?;
+                let size = self.zstd()?.compress_to_buffer(contents, output).ok()?;
                 // What no reader would take for sound is stored as it is.
                 (contents.len() <= foreign_limit(size)).then_some(size)
             }
@@ -321,16 +325,44 @@ impl Compressor {
             Compression::Zstd => None,
         }
     }
+
+    /// libzstd's part.
+    #[cfg(feature = "zstd")]
+    pub(super) fn zstd(&mut self) -> Option<&mut zstd::bulk::Compressor<'static>> {
+        if self.zstd.is_none() {
+            self.zstd = zstd::bulk::Compressor::new(ZSTD_LEVEL).ok();
+        }
+        self.zstd.as_mut()
+    }
 }
 
-#[cfg(feature = "zstd")]
-const ZSTD_LEVEL: i32 = 3;
+pub(super) const ZSTD_LEVEL: i32 = 3;
 
 #[cfg(feature = "zstd")]
 thread_local! {
     /// Making one costs more than a block does.
-    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
-        const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<zstd::zstd_safe::DCtx<'static>>> = const { RefCell::new(None) };
+}
+
+/// Does `work` with the thread's decompressor, or, if the thread is ending, with another one. `None`
+/// if there is no memory for one.
+#[cfg(feature = "zstd")]
+pub(super) fn with_decompressor<T>(
+    work: impl FnOnce(&mut zstd::zstd_safe::DCtx<'static>) -> T,
+) -> Option<T> {
+    let mut work = Some(work);
+    let done = DECOMPRESSOR.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        if kept.is_none() {
+            *kept = zstd::zstd_safe::DCtx::try_create();
+        }
+        let context = kept.as_mut()?;
+        Some(work.take()?(context))
+    });
+    match done {
+        Ok(done) => done,
+        Err(_) => Some(work.take()?(&mut zstd::zstd_safe::DCtx::try_create()?)),
+    }
 }
 
 /// What a zstd frame may claim for its size to be allocated at once.
@@ -348,16 +380,12 @@ fn zstd(compressed: &[u8]) -> Result<Buffer, BlockError> {
     match size.and_then(|size| usize::try_from(size).ok()) {
         Some(size) if size <= likely => {
             let mut output = Buffer::with_length(size)?;
-            let written = DECOMPRESSOR.try_with(|kept| {
-                let mut kept = kept.borrow_mut();
-                if kept.is_none() {
-                    *kept = zstd::bulk::Decompressor::new().ok();
-                }
-                kept.as_mut()?.decompress_to_buffer(compressed, output.as_mut_slice()).ok()
+            let written = with_decompressor(|context| {
+                context.decompress(output.as_mut_slice(), compressed).ok()
             });
             match written {
-                Ok(Some(written)) if written == size => Ok(output),
-                // It is damaged, or more frames follow, or the thread is ending.
+                Some(Some(written)) if written == size => Ok(output),
+                // It is damaged, or more frames follow, or there is no memory for a decompressor.
                 _ => streamed_zstd(compressed),
             }
         }

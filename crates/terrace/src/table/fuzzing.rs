@@ -13,6 +13,7 @@ use super::format::BlockData;
 use super::full_filter::{FullFilter, hash_key};
 use super::index::Index;
 use super::snappy;
+use super::table_dictionary::TableDictionary;
 use super::{BlockCache, Table, TableDump, TableOrder, TableReadSettings};
 use crate::base::comparator::KeyOrder;
 use crate::base::internal_key::{EntryKind, encode};
@@ -92,6 +93,13 @@ pub(crate) fn compression(data: &[u8]) {
     }
     for kind in (1..=5).chain([compression::LZ4]) {
         let _ = compression::decompress(kind, data);
+    }
+    // A dictionary, with its size before it and a block behind it.
+    if let Some((&[low, high], rest)) = data.split_first_chunk::<2>() {
+        let size = usize::from(u16::from_le_bytes([low, high])).min(rest.len());
+        let (bytes, block) = rest.split_at(size);
+        let dictionary = TableDictionary::new(bytes);
+        let _ = dictionary.decompress(compression::ZSTD_WITH_DICTIONARY, block);
     }
     for setting in [Compression::Snappy, Compression::Lz4, Compression::Zstd] {
         let Some((kind, longest)) = Compressor::bound(setting, data.len()) else { continue };

@@ -14,7 +14,7 @@ use super::block::Block;
 use super::block_ref::{BlockRef, BlockSlice};
 use super::block_search::{Found, find_while_decoding};
 use super::buffer::Buffer;
-use super::compression::{self, decompress};
+use super::compression;
 use super::counters::Outcome;
 use super::format::BlockHandle;
 use super::full_filter::hash_key;
@@ -170,12 +170,12 @@ impl Table {
         let (mut is_kept, mut found) = (fill_cache, None);
         let search = |kind, stored: &[u8]| {
             if kind != compression::SNAPPY || !can_search {
-                return decompress(kind, stored);
+                return self.dictionary.decompress(kind, stored);
             }
             let (length, elements) = snappy::split_header(stored)?;
             is_kept = is_kept && !self.slots.rejects(at, Block::weight_of(length), account);
             if is_kept {
-                return decompress(kind, stored);
+                return self.dictionary.decompress(kind, stored);
             }
             let mut output = Buffer::with_length(length)?;
             let mut block = SnappyDecoder::new(elements, output.as_mut_slice());

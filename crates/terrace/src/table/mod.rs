@@ -6,6 +6,7 @@
 
 mod abbreviated_entries;
 mod block;
+mod block_buffer;
 mod block_builder;
 mod block_cache;
 mod block_error;
@@ -17,6 +18,8 @@ mod block_writer;
 mod buffer;
 mod compression;
 mod counters;
+mod dictionary;
+mod dictionary_builder;
 mod entries_ahead;
 mod entry;
 mod expiry_sample;
@@ -47,6 +50,7 @@ mod snappy;
 #[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]
 mod table;
 mod table_builder;
+mod table_dictionary;
 mod table_dump;
 
 pub use block_cache::BlockCache;
@@ -57,6 +61,8 @@ pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock}
 
 pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::ReadTotals;
+pub(crate) use dictionary::MOST_DICTIONARY;
+pub(crate) use dictionary_builder::DictionarySettings;
 pub(crate) use format::{BlockHandle, StoredBlock};
 pub(crate) use full_filter::{FullFilter, hash_key};
 pub(crate) use iter::TableIter;

@@ -3,7 +3,7 @@
 //! Blocks follow each other from the beginning of the file, and each is followed by the checksum of
 //! itself: it ends where the checksum of all bytes so far is the one that stands there. Between
 //! sound blocks that is one pass over the file. Behind a damaged one the next is searched for at
-//! every byte that could begin one, which is bounded by a budget.
+//! every byte that could begin one, which is bounded by a budget. A dictionary comes first.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,8 +20,10 @@ use super::block_error::BlockError;
 use super::block_iter::BlockIter;
 use super::buffer::Buffer;
 use super::compression;
+use super::dictionary::DICTIONARY_MAGIC;
 use super::format::{BlockData, BlockHandle, TRAILER_SIZE};
 use super::order::TableOrder;
+use super::table_dictionary::TableDictionary;
 
 /// The longest block that is recognised where one is expected, and where one is searched for.
 const LONGEST: usize = 64 << 20;
@@ -52,6 +54,8 @@ pub(crate) fn rescue(
 ) -> Result<()> {
     let mut window = Window { file, start: 0, bytes: Vec::new(), begin: 0 };
     let mut found: Vec<BlockHandle> = Vec::new();
+    let mut dictionary = TableDictionary::default();
+    let mut first = First::At(0);
     let mut last_key: Option<Vec<u8>> = None;
     let mut budget = SEARCH_BUDGET;
     let (mut at, mut searching) = (0, false);
@@ -74,8 +78,19 @@ pub(crate) fn rescue(
         };
         searching = false;
         let handle = BlockHandle { offset: at, size: size as u64 };
-        if let Some(block) = window.block(size).map_err(|error| error.at(handle.offset, name))? {
-            if is_index(&block, order, file.size(), &found) && !mutated("no-index-for-data") {
+        if at == 0 && window.is_dictionary(handle) {
+            dictionary = TableDictionary::new(window.rest().get(..size).unwrap_or_default());
+            first = First::At(handle.end());
+            at = handle.end();
+            continue;
+        }
+        if window.needs_dictionary(size) && !dictionary.is_sound() {
+            first = First::BehindDictionary;
+        }
+        let block = window.block(size, &dictionary);
+        if let Some(block) = block.map_err(|error| error.at(handle.offset, name))? {
+            if is_index(&block, order, file.size(), first, &found) && !mutated("no-index-for-data")
+            {
                 return Ok(());
             }
             if let Some(last) = check(&block, order, last_key.as_deref()) {
@@ -87,6 +102,14 @@ pub(crate) fn rescue(
         at += (size + TRAILER_SIZE) as u64;
     }
     Ok(())
+}
+
+/// Where the first data block begins.
+#[derive(Clone, Copy)]
+enum First {
+    At(u64),
+    /// Behind a dictionary that was not found.
+    BehindDictionary,
 }
 
 /// A part of the file from where a block may begin.
@@ -184,15 +207,32 @@ impl Window<'_> {
         Ok(is_snappy || is_lz4)
     }
 
+    /// Whether the block at `handle`, which begins here, is a dictionary.
+    fn is_dictionary(&self, handle: BlockHandle) -> bool {
+        let kind = self.rest().get(handle.size as usize);
+        TableDictionary::may_be(handle)
+            && kind == Some(&compression::RAW)
+            && self.rest().starts_with(&DICTIONARY_MAGIC)
+    }
+
+    /// Whether the block of `size` bytes that begins here was compressed with a dictionary.
+    fn needs_dictionary(&self, size: usize) -> bool {
+        self.rest().get(size) == Some(&compression::ZSTD_WITH_DICTIONARY)
+    }
+
     /// The block of `size` bytes that begins here, if it is one. Fails if there is no memory for
     /// it.
-    fn block(&self, size: usize) -> std::result::Result<Option<Arc<Block>>, BlockError> {
+    fn block(
+        &self,
+        size: usize,
+        dictionary: &TableDictionary,
+    ) -> std::result::Result<Option<Arc<Block>>, BlockError> {
         let Some((contents, &[kind, ..])) = self.rest().split_at_checked(size) else {
             return Ok(None);
         };
         let decoded = match kind {
             compression::RAW => Buffer::copy_of(contents).map_err(BlockError::from),
-            kind => compression::decompress(kind, contents),
+            kind => dictionary.decompress(kind, contents),
         };
         match decoded {
             Ok(buffer) => Ok(Block::parse(BlockData::Owned(buffer)).ok().map(Arc::new)),
@@ -211,20 +251,29 @@ fn begins_with_entry(bytes: &[u8]) -> bool {
     get_varint32(&mut length).is_some_and(|length| length as usize >= TAG_SIZE)
 }
 
-/// Whether a block is the index: its entries point to blocks that follow each other from the
-/// beginning of the file, which has `size` bytes, and none found at such a place has another size.
+/// Whether a block is the index: its entries point to blocks that follow each other from the `first`
+/// one of the file, which has `size` bytes, and none found at such a place has another size.
 /// Damaged blocks are among them, so that not each is one of those found; and sectors may have
 /// changed places, so that the index may stand anywhere. The keys of an index are not the user's.
 /// No data block is empty, so that an empty one is behind them, too. With the sectors another table's
 /// index may have come: a shortened key of its has the largest sequence number, and a handle.
-fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHandle]) -> bool {
+fn is_index(
+    block: &Arc<Block>,
+    order: &TableOrder,
+    size: u64,
+    first: First,
+    found: &[BlockHandle],
+) -> bool {
     let (mut is_index, mut has_separator) = (true, false);
-    let mut next = 0;
+    let mut next = match first {
+        First::At(offset) => Some(offset),
+        First::BehindDictionary => None,
+    };
     let scanned = for_each_entry(block, 0, order, &mut |_, key, mut value| {
         let handle = BlockHandle::decode(&mut value).filter(|_| value.is_empty());
         let key = ParsedKey::parse(key);
         has_separator |= handle.is_some() && key.is_some_and(|key| key.sequence == MAX_SEQUENCE);
-        let handle = handle.filter(|handle| handle.offset == next);
+        let handle = handle.filter(|handle| next.is_none_or(|next| handle.offset == next));
         let end = handle.and_then(|handle| {
             handle.size.checked_add(handle.offset)?.checked_add(TRAILER_SIZE as u64)
         });
@@ -232,7 +281,7 @@ fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHan
             is_index = false;
             return Ok(());
         };
-        next = end;
+        next = Some(end);
         let there = found.binary_search_by_key(&handle.offset, |found| found.offset);
         is_index &= there.ok().and_then(|at| found.get(at)).is_none_or(|found| *found == handle);
         Ok(())

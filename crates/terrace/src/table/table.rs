@@ -9,12 +9,13 @@
 //! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that
 //!    does not fit.
 //! 3. A damaged metaindex, filter or properties block costs speed, never a result: the table is
-//!    read without it, and [`Table::for_each_meta_block`] reports it.
+//!    read without it, and [`Table::for_each_meta_block`] reports it. With a damaged dictionary the
+//!    blocks are damaged that need it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
 use crate::base::mutation::mutated;
 use crate::cache::{Cached, SlotArray};
@@ -29,6 +30,7 @@ use super::block_ref::BlockRef;
 use super::buffer::Buffer;
 use super::compression::{self, Codecs, decode_snappy, decompress};
 use super::counters::{Outcome, ReadCounters};
+use super::dictionary::DICTIONARY_NAME;
 use super::external_cache::ExternalBlocks;
 use super::filter_block::{self, FilterBlockReader};
 use super::format::{
@@ -42,6 +44,7 @@ use super::properties::{PROPERTIES_NAME, TableProperties};
 use super::read_policy::{Populated, ReadPolicy};
 use super::readahead::{self, Ahead, Readahead};
 use super::table_builder::COMPARATOR_NAME;
+use super::table_dictionary::TableDictionary;
 
 /// How tables are read.
 #[derive(Clone)]
@@ -68,6 +71,7 @@ pub(crate) struct Table {
     pub(super) filter: Option<FilterBlockReader>,
     pub(super) full_filter: Option<FullFilter>,
     pub(super) properties: Option<TableProperties>,
+    pub(super) dictionary: TableDictionary,
     pub(super) slots: SlotArray<Block>,
     /// In a cache of the program's.
     pub(super) external: Option<ExternalBlocks>,
@@ -134,6 +138,7 @@ impl Table {
             filter: None,
             full_filter: filter,
             properties: None,
+            dictionary: TableDictionary::default(),
             slots,
             external,
             counters: settings.counters,
@@ -143,15 +148,25 @@ impl Table {
             account: settings.account,
             charge: None,
         };
-        table.open_meta_blocks(settings.filter_policy);
+        table.open_meta_blocks(settings.filter_policy)?;
         let account = table.account.as_ref();
         table.charge =
             account.map(|account| account.charge(MemoryUse::Tables, table.memory_usage()));
         Ok(table)
     }
 
-    fn open_meta_blocks(&mut self, policy: Option<Arc<dyn FilterPolicy>>) {
-        let Ok(entries) = self.metaindex() else { return };
+    /// Fails if the system does where a dictionary is read.
+    fn open_meta_blocks(&mut self, policy: Option<Arc<dyn FilterPolicy>>) -> Result<()> {
+        let entries = match self.metaindex() {
+            Ok(entries) => entries,
+            Err(_) => {
+                let first = self.index.handle(0).map_or(0, |first| first.offset);
+                let handle = TableDictionary::place_before(first);
+                self.dictionary =
+                    handle.map_or(Ok(Default::default()), |handle| self.open_dictionary(handle))?;
+                return Ok(());
+            }
+        };
         let read = |name: &[u8]| {
             let (_, handle) = entries.iter().find(|(entry, _)| entry == name)?;
             Some(self.read_block(*handle).ok()?.0)
@@ -168,9 +183,30 @@ impl Table {
         }
         self.properties = properties;
         self.filter = filter;
-        let begins = entries.iter().map(|(_, handle)| handle.offset);
+        let (dictionaries, others): (Vec<_>, Vec<_>) =
+            entries.iter().partition(|(name, _)| name == DICTIONARY_NAME.as_bytes());
+        if let Some((_, handle)) = dictionaries.first() {
+            self.dictionary = self.open_dictionary(*handle)?;
+        }
+        // The dictionary is at the file's beginning.
+        let begins = others.iter().map(|(_, handle)| handle.offset);
         let begin = begins.chain([self.footer.metaindex.offset]).min().unwrap_or_default();
         self.policy.end_share.learn(self.file.as_ref(), begin);
+        Ok(())
+    }
+
+    /// The dictionary at `handle`. An error is the system's: damage is of the blocks that need it.
+    fn open_dictionary(&self, handle: BlockHandle) -> Result<TableDictionary> {
+        if !TableDictionary::may_be(handle) {
+            return Ok(TableDictionary::damaged());
+        }
+        let Table { file, populated, policy, name, .. } = self;
+        let raw = |_, _: &[u8]| Err("a dictionary is not compressed".into());
+        match load_block(file, populated, policy, handle, name, None, raw) {
+            Ok((data, _)) => Ok(TableDictionary::new(data.as_slice())),
+            Err(error) if error.kind() == ErrorKind::Corruption => Ok(TableDictionary::damaged()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Names and places of the blocks that are neither data nor index.
@@ -265,6 +301,7 @@ impl Table {
         size_of::<Self>()
             + self.name.capacity()
             + self.index.memory_usage()
+            + self.dictionary.memory_usage()
             + filter
             + self.slots.memory_usage()
             + self.populated.memory_usage()
@@ -276,7 +313,12 @@ impl Table {
         let codecs = |handle| self.read_block(handle).map(|(_, kind)| Codecs::of(kind));
         if let Ok(entries) = self.metaindex() {
             for (name, handle) in entries {
-                let result = codecs(handle);
+                let mut result = codecs(handle);
+                if name == DICTIONARY_NAME.as_bytes()
+                    && let Some(damage) = self.dictionary.damage()
+                {
+                    result = result.and_then(|_| Err(self.damaged(handle, damage)));
+                }
                 visit(
                     handle.offset,
                     handle.size,
@@ -321,7 +363,7 @@ impl Table {
         let mut is_quick = false;
         let decompress = |kind, stored: &[u8]| {
             if kind != compression::SNAPPY {
-                return decompress(kind, stored);
+                return self.dictionary.decompress(kind, stored);
             }
             let (buffer, was_quick) = decode_snappy(stored)?;
             is_quick = was_quick && can_be_quick;
@@ -402,9 +444,11 @@ impl Table {
         load_block(&self.file, &self.populated, &self.policy, handle, &self.name, None, decompress)
     }
 
-    /// A block, and the compressions beyond LevelDB's that it has.
+    /// A data block, and the compressions beyond LevelDB's that it has.
     pub(super) fn load(&self, handle: BlockHandle) -> Result<(Block, Codecs)> {
-        let (data, kind) = self.read_block(handle)?;
+        let Table { file, populated, policy, name, dictionary, .. } = self;
+        let decompress = |kind, stored: &[u8]| dictionary.decompress(kind, stored);
+        let (data, kind) = load_block(file, populated, policy, handle, name, None, decompress)?;
         Ok((self.parse(handle, data)?, Codecs::of(kind)))
     }
 

@@ -1,7 +1,8 @@
 //! Writes a table file from front to back.
 //!
 //! Data blocks come first, then the filter block, Terrace's properties, the metaindex, the index
-//! and the footer. The index has an entry for each data block: a key that is not less than the
+//! and the footer. Where the table is to have a dictionary, the first data blocks wait until it is
+//! trained, and it stands before them. The index has an entry for each data block: a key that is not less than the
 //! block's last and less than the next block's first, and where the block is. One thread uses a
 //! builder. Once a call has failed the file is worthless: every later call fails too.
 
@@ -16,9 +17,12 @@ use crate::base::value_pointer::{ValuePointer, ValueUse, is_pointer};
 use crate::env::WritableFile;
 use crate::filter::FilterPolicy;
 
+use super::block_buffer::BlockBuffer;
 use super::block_builder::BlockBuilder;
 use super::block_writer::BlockWriter;
 use super::compression::Compression;
+use super::dictionary::DICTIONARY_NAME;
+use super::dictionary_builder::DictionarySettings;
 use super::filter_block::FilterBlockBuilder;
 use super::format::{BlockHandle, Footer, StoredBlock};
 use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder, bits_above};
@@ -36,6 +40,8 @@ pub(crate) struct TableSettings {
     /// Entries between two restart points.
     pub(crate) restart_interval: usize,
     pub(crate) compression: Compression,
+    /// For blocks of zstd. `None`: without a dictionary.
+    pub(crate) dictionary: Option<DictionarySettings>,
     pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Bits for each key in the filter of the whole table; 0: no such filter. Only tables of
     /// internal keys in the bytewise order have one.
@@ -86,6 +92,9 @@ pub(crate) struct TableBuilder {
     /// Those of the present block.
     block_size: usize,
     compression: Compression,
+    /// Those that wait for a dictionary.
+    buffered: Option<BlockBuffer>,
+    dictionary: Option<BlockHandle>,
     properties: TableProperties,
     /// The bytes of values by value file.
     values: BTreeMap<u64, u64>,
@@ -125,6 +134,13 @@ impl TableBuilder {
                 .map(|prefixes| PrefixTracker::new(prefixes, settings.full_filter_bits)),
             block_size: settings.block_size,
             compression: settings.compression,
+            buffered: settings
+                .dictionary
+                .as_ref()
+                .map(DictionarySettings::sampled)
+                .filter(|&bytes| bytes > 0 && settings.compression == Compression::Zstd)
+                .map(BlockBuffer::new),
+            dictionary: None,
             properties: TableProperties::new(),
             values: BTreeMap::new(),
             smallest: Vec::new(),
@@ -165,7 +181,7 @@ impl TableBuilder {
         lone_block: impl FnOnce() -> Option<StoredBlock<'a>>,
     ) -> Result<()> {
         self.enter(key)?;
-        if value.len() < self.block_size || !self.data.is_empty() {
+        if value.len() < self.block_size || !self.data.is_empty() || self.buffered.is_some() {
             return self.add(key, value);
         }
         match lone_block() {
@@ -214,7 +230,12 @@ impl TableBuilder {
             self.add_to_index(handle);
         }
         if let Some(filter) = &mut self.filter {
-            filter.add_key(self.settings.order.user_key(key));
+            let user_key = self.settings.order.user_key(key);
+            match &mut self.buffered {
+                // It depends on where the block will be.
+                Some(buffered) => buffered.add_key(user_key),
+                None => filter.add_key(user_key),
+            }
         }
         if let Some(filter) = &mut self.full_filter {
             filter.add_key(self.settings.order.user_key(key));
@@ -246,13 +267,16 @@ impl TableBuilder {
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.check_alive()?;
         self.end_block()?;
+        self.write_buffered()?;
         let flushed = self.writer.flush();
         self.sticky(flushed)
     }
 
-    /// The bytes of the file so far. Entries of the unfinished block are not in it.
+    /// The bytes of the file so far. Entries of the unfinished block are not in it. Blocks that wait
+    /// for a dictionary count as they are.
     pub(crate) fn file_size(&self) -> u64 {
-        self.writer.offset()
+        let buffered = self.buffered.as_ref().map_or(0, BlockBuffer::len);
+        self.writer.offset() + buffered as u64
     }
 
     /// Entries added so far.
@@ -264,6 +288,9 @@ impl TableBuilder {
     pub(crate) fn finish(mut self) -> Result<FinishedTable> {
         self.check_alive()?;
         self.end_block()?;
+        self.write_buffered()?;
+        // Readers look for it after they have read the index.
+        self.writer.set_dictionary(None);
         let metaindex = self.write_meta_blocks()?;
         if let Some(handle) = self.pending.take() {
             self.separator.clear();
@@ -319,6 +346,9 @@ impl TableBuilder {
             let handle = self.writer.write_raw(&self.properties.encode())?;
             metaindex.add(PROPERTIES_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
+        if let Some(handle) = self.dictionary {
+            metaindex.add(DICTIONARY_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
+        }
         self.writer.write(metaindex.finish())
     }
 
@@ -326,9 +356,63 @@ impl TableBuilder {
         if self.data.is_empty() {
             return Ok(());
         }
+        let size = self.data.size();
+        if self.buffered.as_ref().is_some_and(|buffered| buffered.is_too_large(size)) {
+            self.write_buffered()?;
+        }
+        if let Some(buffered) = &mut self.buffered {
+            buffered.push(self.data.finish(), self.compression);
+            self.data.reset();
+            // Its place is not known yet.
+            self.pending = Some(BlockHandle::default());
+            return match buffered.is_full() {
+                true => self.write_buffered(),
+                false => Ok(()),
+            };
+        }
         let written = self.writer.write(self.data.finish());
         self.data.reset();
         self.block_ended(written)
+    }
+
+    /// Writes the blocks that waited, with the dictionary that they make. From here on none waits.
+    fn write_buffered(&mut self) -> Result<()> {
+        let Some(buffered) = self.buffered.take() else { return Ok(()) };
+        let written = self.write_blocks(&buffered);
+        self.sticky(written)
+    }
+
+    fn write_blocks(&mut self, buffered: &BlockBuffer) -> Result<()> {
+        let settings = self.settings.dictionary.as_ref();
+        if let Some(dictionary) = settings.and_then(|settings| settings.choose(buffered)) {
+            self.dictionary = Some(self.writer.write_raw(dictionary.bytes())?);
+            self.writer.set_dictionary(Some(dictionary));
+            if let Some(filter) = &mut self.filter {
+                filter.start_block(self.writer.offset());
+            }
+        }
+        for block in buffered.blocks() {
+            if let Some(filter) = &mut self.filter {
+                buffered.keys_of(&block).for_each(|key| filter.add_key(key));
+            }
+            self.writer.set_compression(block.compression);
+            let handle = self.writer.write(block.contents)?;
+            match block.separator {
+                Some(separator) => {
+                    self.index.add(separator, encoded(handle, &mut self.encoded_handle));
+                }
+                None => self.pending = Some(handle),
+            }
+            if let Some(filter) = &mut self.filter {
+                filter.start_block(self.writer.offset());
+            }
+        }
+        self.writer.set_compression(self.compression);
+        // Those of a block that is too large to wait.
+        if let Some(filter) = &mut self.filter {
+            buffered.last_keys().for_each(|key| filter.add_key(key));
+        }
+        Ok(())
     }
 
     fn block_ended(&mut self, written: Result<BlockHandle>) -> Result<()> {
@@ -343,6 +427,9 @@ impl TableBuilder {
     }
 
     fn add_to_index(&mut self, handle: BlockHandle) {
+        if let Some(buffered) = &mut self.buffered {
+            return buffered.set_separator(&self.separator);
+        }
         self.index.add(&self.separator, encoded(handle, &mut self.encoded_handle));
     }
 

@@ -76,6 +76,7 @@ fn settings(order: TableOrder) -> TableSettings {
         block_size: 4096,
         restart_interval: 16,
         compression: Compression::Snappy,
+        dictionary: None,
         filter_policy: None,
         full_filter_bits: 10,
         is_above_more: false,
@@ -192,6 +193,7 @@ fn random_settings(random: &mut Random) -> TableSettings {
         block_size: [1, 256, 1024, 4096, 65_536][random.below(5)],
         restart_interval: [1, 2, 16, 1000][random.below(4)],
         compression: [Compression::None, Compression::Snappy][random.below(2)],
+        dictionary: None,
         filter_policy: (random.below(2) == 0).then(|| {
             Arc::new(BloomFilterPolicy::new(1 + random.below(20))) as Arc<dyn FilterPolicy>
         }),

@@ -346,7 +346,7 @@ mod tests {
         let files = decoded.expect("decodes").new_files;
         let bits: Vec<_> = files.iter().map(|file| file.codecs.bits()).collect();
         assert_eq!(bits, [0, 0, 2]);
-        let error = VersionEdit::decode(&[edit, codecs(4)].concat()).expect_err("unknown");
+        let error = VersionEdit::decode(&[edit, codecs(8)].concat()).expect_err("unknown");
         assert_eq!(error.kind(), crate::base::error::ErrorKind::NotSupported);
         assert!(VersionEdit::decode(&codecs(1)).is_err(), "a table of another edit");
     }

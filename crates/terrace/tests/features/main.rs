@@ -4,6 +4,8 @@ mod bulk_load;
 mod checkpoint;
 mod codecs;
 mod compaction_filter;
+#[cfg(feature = "zstd")]
+mod dictionaries;
 mod expiry;
 mod expiry_faults;
 mod filters;

@@ -12,7 +12,7 @@ use crate::base::locks::{Condvar, Mutex};
 use crate::compaction::output::{OutputSettings, complete_table, seal};
 use crate::db::db_impl::DbImpl;
 use crate::env::{CreateOptions, Priority, WritableFile};
-use crate::table::{Compression, TableBuilder};
+use crate::table::{Compression, DictionarySettings, TableBuilder};
 use crate::version::NUM_LEVELS;
 use crate::version::filename;
 
@@ -69,13 +69,11 @@ impl Builders {
     pub(super) fn new(core: &Arc<DbImpl>, threads: usize) -> Self {
         // Where they cannot be read the tables are as the database says.
         let _ = core.background.prefix_settings();
-        let shared = Shared {
-            core: core.clone(),
-            // The level is not known yet: these tables are meant for a deep one.
-            outputs: core.files.output_settings(NUM_LEVELS - 1),
-            state: Mutex::default(),
-            done: Condvar::new(),
-        };
+        // The level is not known yet: these tables are meant for a deep one.
+        let mut outputs = core.files.output_settings(NUM_LEVELS - 1);
+        outputs.table.dictionary = DictionarySettings::new(core.files.options.zstd_dictionary);
+        let shared =
+            Shared { core: core.clone(), outputs, state: Mutex::default(), done: Condvar::new() };
         Builders { shared: Arc::new(shared), threads, submitted: 0 }
     }
 
@@ -235,6 +233,7 @@ impl Shared {
         let mut settings = table.clone();
         if purpose == Purpose::Temporary {
             settings.compression = Compression::None;
+            settings.dictionary = None;
             settings.full_filter_bits = 0;
             settings.filter_policy = None;
         }

@@ -8,7 +8,7 @@ use crate::base::internal_key::{self, EntryKind, check_entry_size, user_key};
 use crate::db::db_impl::files::table_settings;
 use crate::db::options::Options;
 use crate::env::CreateOptions;
-use crate::table::{TableBuilder, TableSettings};
+use crate::table::{DictionarySettings, TableBuilder, TableSettings};
 use crate::version::NUM_LEVELS;
 
 /// The contents of a finished table.
@@ -90,8 +90,12 @@ impl TableWriter {
         options.compression_at(NUM_LEVELS - 1).check()?;
         let keys = KeyOrder::new(options.comparator.clone());
         let comparator = Some(keys.name_bytes().to_owned());
-        let settings =
-            TableSettings { comparator, ..table_settings(&options, keys, NUM_LEVELS - 1) };
+        let dictionary = DictionarySettings::new(options.zstd_dictionary);
+        let settings = TableSettings {
+            comparator,
+            dictionary,
+            ..table_settings(&options, keys, NUM_LEVELS - 1)
+        };
         let create = CreateOptions { mode: options.file_mode, exclusive: true };
         let file = options.env.create(path.as_ref(), create)?;
         Ok(TableWriter { builder: TableBuilder::new(file, &settings), key: Vec::new() })

@@ -192,7 +192,7 @@ pub(in crate::db) fn output_settings(
     }
 }
 
-/// How a table of `level` is written.
+/// How a table of `level` is written. Without a dictionary: that is for tables with nothing below.
 pub(in crate::db) fn table_settings(
     options: &Options,
     keys: KeyOrder,
@@ -203,6 +203,7 @@ pub(in crate::db) fn table_settings(
         block_size: options.block_size,
         restart_interval: options.block_restart_interval,
         compression: options.compression_at(level),
+        dictionary: None,
         filter_policy: options.filter_policy.clone(),
         full_filter_bits: options.table_filter_bits,
         is_above_more: false,

@@ -94,7 +94,8 @@ pub struct AddedTable {
     pub largest: Vec<u8>,
     /// The value files that it points into, and how many bytes of values in each.
     pub values: Vec<(u64, u64)>,
-    /// The compressions of its blocks that LevelDB does not read: `lz4`, `zstd`.
+    /// The compressions of its blocks that LevelDB does not read: `lz4`, `zstd`, and
+    /// `zstd-dictionary` for those that need the dictionary of their table.
     pub compressions: Vec<&'static str>,
 }
 

@@ -260,7 +260,11 @@ impl Inspection<'_> {
         }
         for (name, extent) in self.summary.meta_blocks.clone() {
             let handle = BlockHandle { offset: extent.offset, size: extent.size };
-            if let Err(error) = self.table_dump.check(handle) {
+            let checked = match TableDump::is_dictionary(&name) {
+                true => self.table_dump.check_dictionary(handle),
+                false => self.table_dump.check(handle),
+            };
+            if let Err(error) = checked {
                 let damage = self.damages.count_error(handle.offset, error.context(name))?;
                 if self.damage(damage).is_break() {
                     return Ok(Flow::Break(()));

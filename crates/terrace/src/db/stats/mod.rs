@@ -172,7 +172,8 @@ pub struct TableFile {
     pub entries: Option<u64>,
     /// Tombstones, if known.
     pub deletions: Option<u64>,
-    /// The compressions of its blocks that LevelDB does not read: `lz4`, `zstd`.
+    /// The compressions of its blocks that LevelDB does not read: `lz4`, `zstd`, and
+    /// `zstd-dictionary` for those that need the dictionary of their table.
     pub compressions: Vec<&'static str>,
 }
 

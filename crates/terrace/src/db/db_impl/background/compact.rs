@@ -183,6 +183,7 @@ impl Background {
                 ..self.compaction_settings(plan.output_level)
             },
             max_file_size: self.files.options.table_size(version.bytes()) as u64,
+            dictionary_bytes: self.files.options.zstd_dictionary,
             snapshots,
             filter,
             cancelled: Box::new(move || {
