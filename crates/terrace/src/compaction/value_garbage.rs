@@ -11,11 +11,13 @@
 //! stand for one overwritten, and each tombstone for one of the average size. What is new hides
 //! nothing, and the bottom does not either, so such compactions come to an end.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::mutation::mutated;
 use crate::version::file_meta::FileMeta;
+use crate::version::value_files::UsedValueFile;
 
 use super::inputs::Planner;
 use super::plan::{Plan, Reason};
@@ -27,6 +29,9 @@ const HIDDEN_PART: u64 = 16;
 /// A compaction pays that shows so many times the bytes that it reads to be garbage, if all that may
 /// be hidden is. So values shorter than some KB may leave more.
 const PAYS: u64 = 4;
+
+/// So many tables are looked at for one that pays.
+const CANDIDATES: usize = 32;
 
 impl Planner<'_> {
     /// A compaction that shows hidden values to be garbage, or one that empties value files.
@@ -41,9 +46,13 @@ impl Planner<'_> {
     fn pick_hidden_values(&self) -> Option<Plan> {
         let used = self.version.values.used_bytes();
         let is_much = |bytes: u64| bytes > used / HIDDEN_PART && !mutated("hidden-values");
-        let entries = self.version.files().filter_map(|(_, file)| file.contents());
-        let values: u64 = entries.map(|known| known.entries.saturating_sub(known.deletions)).sum();
-        let average = used / values.max(1);
+        // Of tables that were not opened yet neither entries nor values count.
+        let known = self.version.files().filter_map(|(_, file)| Some((file, file.contents()?)));
+        let (values, bytes) = known.fold((0_u64, 0_u64), |(values, bytes), (file, known)| {
+            let more = known.entries.saturating_sub(known.deletions);
+            (values.saturating_add(more), bytes.saturating_add(file.value_bytes()))
+        });
+        let average = bytes / values.max(1);
         let may_hide = |file: &Arc<FileMeta>| {
             // What a snapshot sees stays, and would be garbage that nothing tells of.
             let known = file.contents();
@@ -68,10 +77,16 @@ impl Planner<'_> {
         if !is_much(sum(&above)) {
             return None;
         }
-        let (_, level, file) = *above.iter().max_by_key(|(bytes, ..)| *bytes)?;
-        let plan = self.plan(Reason::HiddenValues, level, level + 1, std::slice::from_ref(file))?;
-        let shown = plan.inputs[0].iter().map(may_hide).fold(0, u64::saturating_add);
-        (plan.is_trivial_move || shown / PAYS >= plan.input_bytes()).then_some(plan)
+        above.sort_unstable_by_key(|(bytes, ..)| Reverse(*bytes));
+        let pays = |plan: &Plan| {
+            let shown = plan.inputs[0].iter().map(may_hide).fold(0, u64::saturating_add);
+            plan.is_trivial_move || shown / PAYS >= plan.input_bytes()
+        };
+        // Tables of short values may hide most, and pay never.
+        above.iter().take(CANDIDATES).find_map(|(_, level, file)| {
+            let file = std::slice::from_ref(*file);
+            self.plan(Reason::HiddenValues, *level, level + 1, file).filter(pays)
+        })
     }
 
     /// Whether a table may hide anything: something older lies in its range.
@@ -90,15 +105,27 @@ impl Planner<'_> {
     /// The table that points at most bytes in value files that are collected: one that was rewritten
     /// lately points at few.
     fn pick_collected_values(&self) -> Option<Plan> {
-        let collected = self.version.values.iter().filter(|used| used.is_collected());
-        let collected: BTreeSet<_> = collected.map(|used| used.file.number).collect();
+        let numbers = |is_wanted: &dyn Fn(&UsedValueFile) -> bool| {
+            let wanted = self.version.values.iter().filter(|used| is_wanted(used));
+            wanted.map(|used| used.file.number).collect::<BTreeSet<_>>()
+        };
+        let mut collected = numbers(&|used| used.is_collected());
         if collected.is_empty() {
             return None;
         }
-        let points_at = |file: &FileMeta| {
+        let points_into = |collected: &BTreeSet<u64>, file: &FileMeta| {
             let used = file.values.iter().filter(|used| collected.contains(&used.file));
             used.fold(0_u64, |bytes, used| bytes.saturating_add(used.bytes))
         };
+        // All tables are rewritten that point into them, and may have a few large values each.
+        let garbage = self.version.values.iter().filter(|used| used.is_collected());
+        let garbage = garbage.fold(0, |sum: u64, used| sum.saturating_add(used.garbage()));
+        let pointing = self.version.files().filter(|(_, file)| points_into(&collected, file) > 0);
+        let tables = pointing.fold(0, |sum: u64, (_, file)| sum.saturating_add(file.size));
+        if tables / PAYS > garbage {
+            collected = numbers(&|used| used.is_mostly_garbage());
+        }
+        let points_at = |file: &FileMeta| points_into(&collected, file);
         let files = self.version.files().map(|(level, file)| (points_at(file), level, file));
         let most = files.max_by_key(|(bytes, ..)| *bytes).filter(|(bytes, ..)| *bytes > 0);
         let (_, level, file) = most?;
@@ -204,6 +231,11 @@ mod tests {
         // Four times what is read.
         assert_eq!(picked(&pair(40, 7), 100), None);
         assert_eq!(picked(&pair(40, 8), 100), Some((1, vec![7, 5])));
+        // Where the one that may hide most does not pay, another one may.
+        let below = [(2, 1, "b", "ba"), (2, 2, "bb", "bc"), (2, 3, "bd", "c"), (2, 4, "x", "y")];
+        let below = below.map(|(level, number, from, to)| (level, number, from, to, [9, 0], 1, 0));
+        let above = [(1, 7, "b", "c", [0, 15], 6, 0), (1, 8, "x", "y", [0, 9], 6, 0)];
+        assert_eq!(picked(&[&below[..], &above].concat(), 100), Some((1, vec![8, 4])));
         // What a snapshot sees stays.
         assert_eq!(picked(&pair(900, 900), 49), None);
         assert_eq!(picked(&pair(900, 900), 50), Some((1, vec![7, 5])));

@@ -3,10 +3,10 @@
 //! directories above.
 //!
 //! # Invariants
-//! 1. A path below the directory's name leads to the file of that name beside the locked file, or
-//!    the operation is an error; never to a file beside another one.
-//! 2. Where the locked file was removed, and no other one has its place, paths lead where they led
-//!    before.
+//! 1. A path below the directory's name leads to the directory that held the locked file when it was
+//!    locked, or the operation is an error.
+//! 2. Where another file has the locked one's place in it the operation is an error: another process
+//!    may have locked that. Where the file was merely removed, it is none.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::lock::{LockedFile, Standing};
+use super::lock::{FileId, LockedFile, Standing, identify_directory};
 use super::{
     CreateOptions, Env, FileLock, Job, LockMode, Priority, RandomAccessFile, ReadAccess,
     WritableFile,
@@ -27,6 +27,8 @@ use crate::base::mutation::mutated;
 pub(crate) struct KeptDirectory {
     inner: Arc<dyn Env>,
     locked: LockedFile,
+    /// The directory's identity.
+    id: FileId,
     /// What the database calls its directory.
     name: PathBuf,
     /// Where that is.
@@ -49,33 +51,27 @@ impl KeptDirectory {
     ) -> Option<Arc<dyn Env>> {
         let locked = lock.locked_file()?;
         let place = Place { directory: name.to_owned(), lock: name.join(lock_name) };
-        if locked.standing(&place.lock) != Standing::Here || mutated("kept-directory") {
+        if !locked.is_at(&place.lock) || mutated("kept-directory") {
             return None;
         }
-        let (inner, name) = (inner.clone(), name.to_owned());
-        Some(Arc::new(KeptDirectory { inner, locked, name, place: ArcSwap::from_pointee(place) }))
+        let id = identify_directory(name).ok()??;
+        let (inner, name, place) = (inner.clone(), name.to_owned(), ArcSwap::from_pointee(place));
+        Some(Arc::new(KeptDirectory { inner, locked, id, name, place }))
     }
 
     /// Where a path of the database's leads.
     fn path<'a>(&self, path: &'a Path) -> Result<Cow<'a, Path>> {
         let Ok(rest) = path.strip_prefix(&self.name) else { return Ok(Cow::Borrowed(path)) };
-        let place = self.place.load();
-        let place = match self.locked.standing(&place.lock) {
-            Standing::Here => place,
-            standing => match self.moved_to() {
-                Some(moved) => {
-                    self.place.store(Arc::new(moved));
-                    self.place.load()
-                }
-                None if standing == Standing::Missing => place,
-                None => {
-                    let directory = place.directory.display();
-                    return Err(Error::io_message(format!(
-                        "{directory}: the directory of this database is gone, and another one has its name"
-                    )));
-                }
-            },
-        };
+        let mut place = self.place.load();
+        let standing = self.locked.standing(&place.lock)?;
+        if standing != Standing::Here {
+            if let Some(moved) = self.moved_to() {
+                self.place.store(Arc::new(moved));
+                place = self.place.load();
+            } else {
+                self.check_unlocked(&place, standing)?;
+            }
+        }
         if place.directory == self.name {
             return Ok(Cow::Borrowed(path));
         }
@@ -85,11 +81,31 @@ impl KeptDirectory {
         Ok(Cow::Owned(path))
     }
 
-    /// Where the locked file is now.
+    /// Where the directory is now, with the locked file in it.
     fn moved_to(&self) -> Option<Place> {
         let lock = self.locked.path()?;
         let directory = lock.parent()?.to_owned();
-        (self.locked.standing(&lock) == Standing::Here).then_some(Place { directory, lock })
+        let is_it =
+            self.locked.is_at(&lock) && identify_directory(&directory).ok()? == Some(self.id);
+        is_it.then_some(Place { directory, lock })
+    }
+
+    /// Whether the database may go on in a place without the locked file.
+    fn check_unlocked(&self, place: &Place, standing: Standing) -> Result<()> {
+        let directory = place.directory.display();
+        Err(Error::io_message(match identify_directory(&place.directory)? {
+            // What comes next finds out as well.
+            None => return Ok(()),
+            Some(id) if id != self.id => format!(
+                "{directory}: the directory of this database is gone, and another one has its name"
+            ),
+            Some(_) if standing == Standing::Missing => return Ok(()),
+            Some(_) => format!(
+                "{}: another file than the one that this database has locked; another process may \
+                 have the database open",
+                place.lock.display()
+            ),
+        }))
     }
 }
 

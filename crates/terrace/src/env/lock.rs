@@ -79,7 +79,7 @@ fn busy_elsewhere(path: &Path) -> Error {
 }
 
 /// A file's identity, whatever its name.
-type FileId = (u64, u64);
+pub(super) type FileId = (u64, u64);
 
 struct Table {
     generation: u64,
@@ -170,7 +170,6 @@ impl fmt::Debug for LockedFile {
 pub(super) enum Standing {
     /// The file.
     Here,
-    /// Another one, or what cannot be looked at.
     Other,
     Missing,
 }
@@ -178,31 +177,50 @@ pub(super) enum Standing {
 impl LockedFile {
     /// Whether it is what lies at `path`.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        self.standing(path) == Standing::Here
+        matches!(self.standing(path), Ok(Standing::Here))
     }
 
     /// What lies at `path`.
-    pub(super) fn standing(&self, path: &Path) -> Standing {
-        match identify(path) {
-            Ok(Some(id)) if id == self.id => Standing::Here,
-            Ok(None) => Standing::Missing,
-            // A file system that numbers its files anew as it likes: the system's own word counts.
-            _ if self.path().is_some_and(|named| named == path) => Standing::Here,
-            _ => Standing::Other,
-        }
+    pub(super) fn standing(&self, path: &Path) -> Result<Standing> {
+        Ok(match identify(path)? {
+            None => Standing::Missing,
+            Some(id) if id == self.id => Standing::Here,
+            // File systems may number their files anew.
+            Some(id) if self.with_file(identify_open) == Some(Some(id)) => Standing::Here,
+            Some(_) => Standing::Other,
+        })
     }
 
-    /// The file's path, if the system tells it and the file is still locked by this process.
+    /// The file's path, if the system tells it and the file is still locked by this process; with
+    /// words behind it if it was removed, and of another file where the system's word for it has come
+    /// to mean that.
     pub(super) fn path(&self) -> Option<PathBuf> {
+        self.with_file(named)?
+    }
+
+    /// What `look` sees of the file, while this process has it locked.
+    fn with_file<T>(&self, look: impl FnOnce(&File) -> T) -> Option<T> {
         if self.table.generation != generation() {
             return None;
         }
         let locks = self.table.locks.lock();
-        named(&locks.held.get(&self.id)?.file)
+        Some(look(&locks.held.get(&self.id)?.file))
     }
 }
 
-/// The path of an open file; with words behind it if the file was removed.
+/// The identity of what a path leads to; `None` if there is nothing.
+pub(super) fn identify_directory(path: &Path) -> Result<Option<FileId>> {
+    match std::fs::metadata(path) {
+        Ok(info) => Ok(Some((info.dev(), info.ino()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("stat", path, error)),
+    }
+}
+
+fn identify_open(file: &File) -> Option<FileId> {
+    file.metadata().ok().map(|info| (info.dev(), info.ino()))
+}
+
 #[cfg(target_os = "linux")]
 fn named(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()

@@ -31,39 +31,43 @@ const LEAST_GAIN: f64 = 0.03;
 /// A dictionary serves the next table if it gains this share of what it gained in its own.
 const LASTING: f64 = 0.8;
 
+/// After `n` tables in a row that gained nothing the next 2^n do without; `n` ends here.
+const MOST_FAILURES: u32 = 6;
+
 /// Whether a table is to have a dictionary.
 #[derive(Clone)]
 pub(crate) struct DictionarySettings {
     /// Bytes at most.
     bytes: usize,
-    last: Arc<Mutex<Last>>,
+    tables: Arc<Mutex<Tables>>,
 }
 
-/// What became of the last dictionary that was trained.
-#[derive(Clone, Default)]
-enum Last {
-    #[default]
-    None,
-    Gained(Arc<TrainedDictionary>, f64),
-    /// None will be trained any more.
-    GainedNothing,
+/// What became of the tables so far.
+#[derive(Default)]
+struct Tables {
+    /// The last dictionary that gained, and how much.
+    last: Option<(Arc<TrainedDictionary>, f64)>,
+    /// How many in a row gained nothing.
+    failures: u32,
+    /// So many do without one.
+    without: u32,
 }
 
 impl DictionarySettings {
     /// Of tables that may share dictionaries of at most `bytes` bytes; `None` for no bytes.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
-        (bytes > 0).then(|| DictionarySettings { bytes, last: Arc::default() })
+        (bytes > 0).then(|| DictionarySettings { bytes, tables: Arc::default() })
     }
 
-    /// Bytes of blocks that wait for a dictionary. 0: none will be trained.
+    /// Bytes of blocks of the next table that wait for a dictionary. 0: it has none. Called once
+    /// for a table.
     pub(super) fn sampled(&self) -> usize {
-        match *self.last.lock() {
-            Last::GainedNothing => 0,
-            Last::None | Last::Gained(..) => self
-                .bytes
-                .saturating_mul(BYTES_PER_DICTIONARY_BYTE)
-                .clamp(LEAST_SAMPLED, MOST_SAMPLED),
+        let mut tables = self.tables.lock();
+        if tables.without > 0 {
+            tables.without -= 1;
+            return 0;
         }
+        self.bytes.saturating_mul(BYTES_PER_DICTIONARY_BYTE).clamp(LEAST_SAMPLED, MOST_SAMPLED)
     }
 
     /// The dictionary for a table that begins with `blocks`, or consists of them.
@@ -75,8 +79,8 @@ impl DictionarySettings {
             return None;
         }
         let mut trial = Trial::new(&samples);
-        let last = self.last.lock().clone();
-        if let Last::Gained(dictionary, gain) = last {
+        let last = self.tables.lock().last.clone();
+        if let Some((dictionary, gain)) = last {
             let present = trial.gain(&dictionary);
             if present >= LASTING * gain {
                 return trial.pays(present, &dictionary).then_some(dictionary);
@@ -91,12 +95,14 @@ impl DictionarySettings {
         let trained = TrainedDictionary::train(&all, &sizes, most, ZSTD_LEVEL).map(Arc::new);
         let gain = trained.as_ref().map_or(0.0, |trained| trial.gain(trained));
         let trained = trained.filter(|trained| trial.pays(gain, trained));
-        // One that would not pay in a small table may pay in the next.
-        if trained.is_some() || blocks.is_full() {
-            *self.last.lock() = match &trained {
-                Some(trained) => Last::Gained(Arc::clone(trained), gain),
-                None => Last::GainedNothing,
-            };
+        let mut tables = self.tables.lock();
+        if let Some(trained) = &trained {
+            tables.last = Some((Arc::clone(trained), gain));
+            tables.failures = 0;
+        } else if blocks.is_full() {
+            // One that would not pay in a small table may pay in the next.
+            tables.failures = (tables.failures + 1).min(MOST_FAILURES);
+            tables.without = 1 << tables.failures;
         }
         trained
     }
@@ -203,8 +209,14 @@ mod tests {
         assert!(settings.choose(&buffer(noise, 3)).is_none());
         assert!(settings.choose(&buffer(alike, 9)).is_none(), "a small table");
         assert!(settings.sampled() > 0);
-        assert!(settings.choose(&buffer(noise, 100)).is_none());
-        assert_eq!(settings.sampled(), 0, "no more trials");
+        let first = settings.choose(&buffer(alike, 100)).expect("a dictionary");
+        for without in [2, 4, 8, 16, 32, 64, 64] {
+            assert!(settings.choose(&buffer(noise, 100)).is_none());
+            assert!((0..without).all(|_| settings.sampled() == 0));
+            assert!(settings.sampled() > 0, "another trial");
+        }
+        let next = settings.choose(&buffer(|number| alike(number + 1000), 100)).expect("one");
+        assert!(Arc::ptr_eq(&first, &next));
         assert!(DictionarySettings::new(0).is_none());
     }
 }

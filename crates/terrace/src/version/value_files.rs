@@ -172,12 +172,13 @@ impl UsedValueFile {
         if mutated("garbage-by-values") { self.size } else { self.value_bytes }
     }
 
-    fn garbage(&self) -> u64 {
+    /// The bytes of values in it that no table uses.
+    pub(crate) fn garbage(&self) -> u64 {
         self.counted_bytes().saturating_sub(self.used)
     }
 
     /// Whether less than half of the values are used, so that it pays to copy those.
-    fn is_mostly_garbage(&self) -> bool {
+    pub(crate) fn is_mostly_garbage(&self) -> bool {
         self.used < self.counted_bytes() / 2
     }
 

@@ -440,6 +440,56 @@ fn a_database_whose_directory_was_removed_leaves_the_next_one_alone() {
     db.close().expect("closes");
 }
 
+/// A backup may come without `LOCK`, and its tables have the numbers of those that the old database
+/// removes.
+#[test]
+fn a_backup_in_the_place_of_an_open_database_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [path, backup] = ["db", "backup"].map(|name| dir.path().join(name));
+    let options = || Options::new().create_if_missing(true);
+    let removed = Db::open(&path, options()).expect("creates");
+    write_and_compact(&removed, "backup").expect("writes");
+    removed.checkpoint(&backup).expect("copies");
+    fs::remove_file(backup.join("LOCK")).expect("removes");
+    write_and_compact(&removed, "removed").expect("writes");
+    fs::remove_dir_all(&path).expect("removes");
+    fs::rename(&backup, &path).expect("restores");
+    let names = || {
+        let entries = fs::read_dir(&path).expect("a directory");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let restored = names();
+    let error = write_and_compact(&removed, "late").expect_err("there is no place for it");
+    assert!(error.message().contains("another one has its name"), "{error}");
+    let _ = removed.close();
+    assert_eq!(names(), restored);
+    let db = Db::open(&path, options()).expect("opens");
+    assert!(db.verify().expect("verifies").is_clean());
+    assert_eq!(value_of(&db, "own").as_deref(), Some("backup2"));
+}
+
+/// Another process may have locked the file that has its place now, and its own file may have been
+/// put anywhere.
+#[test]
+fn a_database_does_not_follow_its_lock_file_out_of_its_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [path, elsewhere] = ["db", "elsewhere"].map(|name| dir.path().join(name));
+    fs::create_dir(&elsewhere).expect("a directory");
+    let db = Db::open(&path, Options::new().create_if_missing(true)).expect("creates");
+    fs::rename(path.join("LOCK"), elsewhere.join("LOCK")).expect("renames");
+    write_and_compact(&db, "value").expect("writes");
+    assert_eq!(fs::read_dir(&elsewhere).expect("a directory").count(), 1);
+    fs::write(path.join("LOCK"), "").expect("writes");
+    let error = write_and_compact(&db, "late").expect_err("not its lock");
+    assert!(error.message().contains("another process may have the database open"), "{error}");
+    fs::rename(elsewhere.join("LOCK"), path.join("LOCK")).expect("comes back");
+    db.close().expect("closes");
+    let db = Db::open(&path, Options::new()).expect("opens");
+    assert!(value_of(&db, "own").is_some());
+}
+
 /// Without its file `LOCK`, which some scripts remove, a database goes on as it did.
 #[test]
 fn a_lock_file_that_was_removed_does_not_stop_a_database() {

@@ -81,7 +81,8 @@ impl Db {
     /// The directory of the database: the path that it was opened with, made absolute and without
     /// symbolic links where the environment knows one. What happens to links or to the working
     /// directory does not move an open database. If the directory is renamed meanwhile, the database
-    /// goes on in it; this is still the path that it had.
+    /// goes on in it; this is still the path that it had, and paths below it that the database is
+    /// given, as for a checkpoint, lead to where the directory is now.
     ///
     /// ```
     /// # use terrace::*;

@@ -490,7 +490,8 @@ impl Options {
         /// need not repeat what all of them have. Only tables with [`Compression::Zstd`] and nothing
         /// below them have one: those that compactions write there, and those of bulk loads and of
         /// [`TableWriter`](crate::TableWriter). The first blocks of such a table, up to 1 MiB of
-        /// them, wait in memory until a dictionary was trained on them; tables of one compaction
+        /// them, wait in memory until a dictionary was trained on them, of a sixteenth of their
+        /// bytes at most; fewer than eight blocks are not enough. Tables of one compaction or load
         /// share it. One that saves less than it takes is not stored. While a table is open, its
         /// dictionary and about 30 KB of tables for it are in memory. Versions of Terrace that know
         /// of no dictionaries refuse a database with such a table. Default: 0.
