@@ -8,7 +8,7 @@ use crate::base::mutation::mutated;
 /// The bytes before the first operation.
 pub(crate) const HEADER_SIZE: usize = 12;
 
-/// One operation of a [`WriteBatch`].
+/// One operation of a [`WriteBatch`](crate::WriteBatch).
 ///
 /// ```
 /// # use terrace::*;
