@@ -40,7 +40,7 @@ test('statistics tell what was done', async function (t) {
   const after = db.stats()
   t.is(after.levels.reduce((sum, { files }) => sum + files, 0), 1)
   t.ok(after.flushBytesWritten > 5000 && after.writeAmplification > 1)
-  t.ok(after.liveBytes >= 5000 && after.spaceAmplification === 1)
+  t.ok(after.liveBytes >= 5000 && after.spaceAmplification >= 1 && after.spaceAmplification < 1.2)
   t.same([after.valueFiles, after.isExtended], [1, true])
   t.ok(after.valueBytesUsed >= 5000 && after.valueFileBytes >= after.valueBytesUsed)
   t.same([after.snapshots, after.oldestSnapshotSeconds], [0, undefined])
