@@ -105,25 +105,26 @@ impl Planner<'_> {
     /// The table that points at most bytes in value files that are collected: one that was rewritten
     /// lately points at few.
     fn pick_collected_values(&self) -> Option<Plan> {
-        let numbers = |is_wanted: &dyn Fn(&UsedValueFile) -> bool| {
-            let wanted = self.version.values.iter().filter(|used| is_wanted(used));
-            wanted.map(|used| used.file.number).collect::<BTreeSet<_>>()
-        };
-        let mut collected = numbers(&|used| used.is_collected());
-        if collected.is_empty() {
+        let mut files: Vec<_> =
+            self.version.values.iter().filter(|used| used.is_collected()).collect();
+        if files.is_empty() {
             return None;
         }
+        let numbers = |files: &[&UsedValueFile]| {
+            files.iter().map(|used| used.file.number).collect::<BTreeSet<_>>()
+        };
+        let mut collected = numbers(&files);
         let points_into = |collected: &BTreeSet<u64>, file: &FileMeta| {
             let used = file.values.iter().filter(|used| collected.contains(&used.file));
             used.fold(0_u64, |bytes, used| bytes.saturating_add(used.bytes))
         };
         // All tables are rewritten that point into them, and may have a few large values each.
-        let garbage = self.version.values.iter().filter(|used| used.is_collected());
-        let garbage = garbage.fold(0, |sum: u64, used| sum.saturating_add(used.garbage()));
+        let garbage = files.iter().fold(0, |sum: u64, used| sum.saturating_add(used.garbage()));
         let pointing = self.version.files().filter(|(_, file)| points_into(&collected, file) > 0);
         let tables = pointing.fold(0, |sum: u64, (_, file)| sum.saturating_add(file.size));
         if tables / PAYS > garbage {
-            collected = numbers(&|used| used.is_mostly_garbage());
+            files.retain(|used| used.is_mostly_garbage());
+            collected = numbers(&files);
         }
         let points_at = |file: &FileMeta| points_into(&collected, file);
         let files = self.version.files().map(|(level, file)| (points_at(file), level, file));

@@ -227,7 +227,7 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
     let (open_tables, table_memory_bytes) = core.files.tables.open_tables();
     let budget = core.files.options.memory_budget.as_ref();
     let value_file_bytes = sum(view.version.values.iter().map(|used| used.size));
-    let value_bytes_used = sum(view.version.values.iter().map(|used| used.used));
+    let value_bytes_used = view.version.values.used_bytes();
     let live_bytes =
         live_table_bytes(&view.version, &core.files.order.keys).saturating_add(value_bytes_used);
     Stats {
